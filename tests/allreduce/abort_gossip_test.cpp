@@ -14,15 +14,15 @@
 namespace cnn::allreduce {
 namespace {
 
-// The end of one rank in a simulation.
+// The state of one rank at the end of a simulation.
 struct Outcome {
-  int origin = -1, culprit = -1;  // of the first notice that it got; -1: none
-  std::size_t messages = 0;       // how many it has sent
-  double ended = -1;              // the time of its end; -1: it runs on
+  int origin = -1, culprit = -1;  // from the first notice that it got; -1 if none
+  std::size_t messages = 0;       // the number of messages that it sent
+  double ended = -1;              // the time at which it ended; -1 if it still runs
 };
 
-// Simulates ranks that poll for messages at random times, as ranks that compute do, and that end
-// soon after they have got a notice and forwarded it.
+// Simulates ranks that poll for messages at random times, as computing ranks do. A rank ends soon
+// after it has received and forwarded a notice.
 class Network {
  public:
   Network(int ranks, std::set<int> dead, unsigned seed)
@@ -33,7 +33,7 @@ class Network {
     inboxes_.resize(outcomes_.size());
   }
 
-  // Lets a rank abort because of the culprit at that time.
+  // Schedules the abort of a rank that blames this culprit.
   void abort(double time, int rank, int culprit) { polls_.push({time, rank, culprit}); }
 
   const std::vector<Outcome>& run() {
@@ -60,7 +60,7 @@ class Network {
 
   struct Poll {
     double time;
-    int rank, culprit;  // culprit: -1 unless the rank aborts by itself
+    int rank, culprit;  // culprit is -1 unless the rank aborts by itself
     bool operator<(const Poll& other) const { return time > other.time; }
   };
   struct Message {
@@ -151,7 +151,7 @@ TEST(AbortGossip, ReachesAllRanksWithLogarithmicallyManyMessages) {
   }
 }
 
-// One rank less fails than a rank has neighbours.
+// The number of failed ranks is one less than the number of a rank's neighbours.
 TEST(AbortGossip, ReachesAllLiveRanksWhenManyFailAtOnce) {
   std::mt19937 random(7);
   for (const int ranks : {4, 16, 33, 100, 1024}) {

@@ -25,7 +25,7 @@ std::vector<std::size_t> lengths(int ranks) {
   return {0, 1, n - 1, n + 1, 1003};
 }
 
-// With the link of every third rank slower.
+// Returns a topology in which every third rank has a slower link.
 Topology uneven(int ranks) {
   Topology topology = ranks_on_hosts(1, ranks);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -140,7 +140,7 @@ TEST(Algorithms, GiveTheSamePairwiseSumsForAllGridsOfPowersOfTwo) {
   for (const std::vector<int>& dims : factorisations(64)) {
     const auto plans = plans_of_all(find("grid_of_direct"), ranks_on_hosts(16, 4), 640,
                                     {.order = Order::tree, .dims = dims});
-    prove(plans, {640, Order::tree, {64}});  // as if there were one dimension
+    prove(plans, {640, Order::tree, {64}});  // the proof takes the grid as one dimension
   }
   EXPECT_NE(error_of([] {
               const auto plans = plans_of_all(find("grid_of_direct"), ranks_on_hosts(1, 8), 640,
@@ -150,7 +150,7 @@ TEST(Algorithms, GiveTheSamePairwiseSumsForAllGridsOfPowersOfTwo) {
             "");
 }
 
-// The limits of what a rank sends, of a buffer of n^2 elements, and in how many messages.
+// Textbook formulas give the elements and messages that a rank sends for a buffer of n^2 elements.
 TEST(Algorithms, SendWhatTheirFormulasSay) {
   for (const std::size_t n : {2, 4, 8, 16, 64}) {
     const auto most = [&](const std::string& name, const Options& options) {
@@ -173,7 +173,8 @@ TEST(Algorithms, SendWhatTheirFormulasSay) {
     EXPECT_EQ(most("doubling", {}).elements_sent, steps * n * n);
     EXPECT_EQ(most("halving", {}).messages, 2 * steps);
     EXPECT_EQ(most("halving", {}).elements_sent, 2 * (n - 1) * n);
-    // In each of the two trees at most three messages: two children and a parent.
+    // In each of the two trees a rank sends at most three messages: to two children and to a
+    // parent.
     EXPECT_LE(most("tree", {}).messages, 6U);
     if (n >= 4) {
       const int half = static_cast<int>(n) / 2;
@@ -183,7 +184,7 @@ TEST(Algorithms, SendWhatTheirFormulasSay) {
   }
 }
 
-// On hosts of four: by messages in the dimensions between hosts alone.
+// Hosts have four ranks each. Only the dimensions between hosts send messages.
 TEST(Algorithms, SumInMemoryWhereDimensionsLieWithinHosts) {
   for (const auto& [dims, sent] : std::vector<std::pair<std::vector<int>, std::size_t>>{
            {{4, 3}, 2 * 2 * 100}, {{2, 2, 3}, 2 * 2 * 100}, {{2, 6}, 2 * 5 * 100}}) {
@@ -209,7 +210,7 @@ TEST(Algorithms, GiveSlowLinksLessToSum) {
   topology.link.assign(16, 1.0);
   topology.link[3] = 0.5;
   const auto traffic = proved("weighted", topology, 1'000'000);
-  // Sent once by the slow one; 2 (n - 1) / sum of links = 1.94 buffers by the others.
+  // The slow rank sends one buffer; the others send 2 (n - 1) / (sum of links) = 1.94 buffers.
   EXPECT_NEAR(static_cast<double>(traffic[3].elements_sent), 1e6, 2e4);
   EXPECT_NEAR(static_cast<double>(traffic[4].elements_sent), 2e6, 8e4);
 }

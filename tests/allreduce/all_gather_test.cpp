@@ -22,7 +22,7 @@ struct PlainValue {
   bool operator==(const PlainValue&) const = default;
 };
 
-// Three processes whose messages are known beforehand.
+// A world of three processes whose messages are fixed in advance.
 class ScriptedWorld final : public World {
  public:
   ScriptedWorld(int rank, std::vector<std::string> messages)

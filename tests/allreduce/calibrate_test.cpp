@@ -19,7 +19,7 @@ using tests::as_threads;
 constexpr SharedMemoryOptions small_segment{.segment_bytes = 1 << 22U};
 constexpr CalibrationBudget quick{.seconds = 0.01, .bytes = 1 << 18U, .memory_bytes = 1 << 18U};
 
-// Messages from and to one rank take long.
+// A transport on which messages from and to one rank take long.
 class SlowLink final : public ForwardingTransport {
  public:
   SlowLink(Transport& transport, int slow) : ForwardingTransport(transport), slow_(slow) {}
@@ -35,7 +35,7 @@ class SlowLink final : public ForwardingTransport {
   int slow_;
 };
 
-// Returns what each rank says after a measurement. slow: the rank with a slow link; -1: none.
+// Returns the result of each rank's measurement. slow: the rank with a slow link, -1 for none.
 std::vector<LinkSpeeds> speeds_of(const Topology& topology, const Links& assumed,
                                   const CalibrationBudget& limits, int slow) {
   std::vector<LinkSpeeds> found(topology.host_of.size());
@@ -97,7 +97,8 @@ TEST(Calibration, MeasuresBetweenHostsToo) {
   }
 }
 
-// Memory and line are what the hardware has; links that seem faster were measured in caches.
+// The measured limits of memory and network cap the links; a link that seems faster was measured in
+// a cache.
 TEST(Calibration, GivesNoLinkMoreThanTheHardwareHas) {
   for (const LinkSpeeds& speeds : speeds_of(ranks_on_hosts(1, 2), {}, quick, -1)) {
     ASSERT_TRUE(speeds.limits.known());
@@ -112,7 +113,7 @@ TEST(Calibration, GivesNoLinkMoreThanTheHardwareHas) {
   }
 }
 
-// Whatever the measurement was disturbed by.
+// The cap must hold however other jobs disturb the measurement.
 TEST(Calibration, NeverMakesMessagesInsideAHostFasterThanSumsOverItsMemory) {
   for (const LinkSpeeds& speeds : speeds_of(ranks_on_hosts(1, 2), {}, quick, -1)) {
     for (const std::size_t elements : {100'000U, 16'000'000U}) {
@@ -123,7 +124,7 @@ TEST(Calibration, NeverMakesMessagesInsideAHostFasterThanSumsOverItsMemory) {
   }
 }
 
-// A shaped link lets the first bytes pass at once, as a token bucket does.
+// A traffic-shaped link: like a token bucket, it passes the first bytes at once.
 class ShapedLink final : public ForwardingTransport {
  public:
   ShapedLink(Transport& transport, double bytes_per_second, std::size_t burst)
@@ -143,7 +144,7 @@ class ShapedLink final : public ForwardingTransport {
 };
 
 TEST(Calibration, TakesALinkForNoFasterThanALongTransferIs) {
-  constexpr double speed = 50e6;  // bytes a second: that of a busy Ethernet
+  constexpr double speed = 50e6;  // bytes per second, as on a busy Ethernet
   std::vector<double> found(2);
   const auto errors = as_threads(2, {.segment_bytes = 1 << 25U}, [&](Transport& transport) {
     ShapedLink link(transport, speed, 1 << 18U);
@@ -155,11 +156,13 @@ TEST(Calibration, TakesALinkForNoFasterThanALongTransferIs) {
             .links.host;
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
-  EXPECT_LT(found[0], 1.3 * speed);  // the burst and the rounding to a quarter of a power of two
+  // The margin allows for the burst and the rounding to a quarter of a power of two.
+  EXPECT_LT(found[0], 1.3 * speed);
   EXPECT_EQ(found[0], found[1]);
 }
 
-// Whoever is paired with it is slow in that round, but not in all.
+// A rank that is paired with the slow host measures a slow link in that round, but not in all
+// rounds.
 TEST(Calibration, FindsTheHostWithTheSlowLink) {
   for (const Topology& topology :
        {ranks_on_hosts(3, 1), ranks_on_hosts(4, 1), ranks_on_hosts(5, 1), ranks_on_hosts(6, 1)}) {

@@ -71,7 +71,7 @@ TEST(Choice, KeepsOrderAndWire) {
   }
 }
 
-// Dimensions would change the bits of an order of sums: they do not follow the links.
+// With a fixed order of sums, the dimensions decide the bits, so they must not depend on the links.
 TEST(Choice, HasTheSameBitsOnAllLinksWhereSumsHaveAnOrder) {
   for (const Topology& topology :
        {ranks_on_hosts(3, 4), ranks_on_hosts(1, 6), ranks_on_hosts(12, 1), ranks_on_hosts(6, 2)}) {
@@ -110,7 +110,7 @@ TEST(Choice, CutsIntoThePiecesThatAreAskedFor) {
   EXPECT_THROW(candidates(ranks_on_hosts(1, 2), {.elements = 1000, .pieces = 65}, {}), Error);
 }
 
-// The shape holds for every way that is left.
+// Every remaining candidate must have the requested shape.
 TEST(Choice, KeepsToAShape) {
   const Topology topology = ranks_on_hosts(2, 4);
   const auto all = [&](const Shape& shape, Order order = Order::fast) {
@@ -162,7 +162,8 @@ TEST(Choice, FollowsRulesBySize) {
   EXPECT_THROW(candidates_for(settings, 101), Error);
 }
 
-// Close enough that the fastest of very many ranks are among those that are simulated.
+// Estimates must be close enough that the fastest candidates for many ranks are among those that
+// the choice simulates.
 TEST(Choice, HasEstimatesNearTheSimulation) {
   const Links links{.latency = 2e-6, .post = 3e-7, .add = 1e-11};
   for (const Topology& topology : {ranks_on_hosts(8, 1), ranks_on_hosts(4, 4)}) {

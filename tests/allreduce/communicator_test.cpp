@@ -45,7 +45,7 @@ TEST(BucketCommunicator, ReducesEachBucketByItsFastestAlgorithm) {
   EXPECT_EQ(errors, std::vector<std::string>(4));
 }
 
-// A rank that ends at one of its meetings.
+// A transport whose rank ends with an error at one of its barriers.
 class EndingTransport final : public ForwardingTransport {
  public:
   EndingTransport(Transport& transport, int meetings)
@@ -63,8 +63,8 @@ class EndingTransport final : public ForwardingTransport {
   bool counts_ = false;
 };
 
-// Returns what rank 0 says of rank 1, which ends in its third reduction of a bucket after so many
-// meetings.
+// Returns rank 0's error about rank 1, which ends in its third reduction of a bucket after
+// `meetings` barriers.
 std::string verdict(int meetings, bool with_steps) {
   const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
     EndingTransport ending(transport, meetings);
@@ -150,7 +150,7 @@ TEST(BucketCommunicator, ProvesABucketAndRestoresItsValues) {
   }
 }
 
-// Adds as it should but for one element of what is longer than a hash.
+// Returns loops that add one element wrong if the sum is longer than a hash.
 simd::Loops inexact_loops() {
   simd::Loops loops = simd::plain_loops();
   loops.sum = [](const simd::Sum& of) {

@@ -16,9 +16,9 @@
 namespace cnn::allreduce {
 namespace {
 
-// The calls of a transport of messages between hosts, which delivers nothing.
+// Records the calls of a transport between hosts, which delivers nothing.
 struct RemoteCalls {
-  std::vector<std::pair<int, std::size_t>> sends, receives;  // rank, channel
+  std::vector<std::pair<int, std::size_t>> sends, receives;  // pairs of rank and channel
   std::vector<std::vector<int>> arrivals;
   std::vector<int> awaited;
   bool is_lost = false;
@@ -60,7 +60,7 @@ class RemoteMessages final : public Transport {
   std::array<std::byte, 4096> memory_{};
 };
 
-// Ranks that are threads of this process and gather texts in its memory.
+// A world whose ranks are threads of this process and gather texts in its memory.
 struct ThreadsOfWorld {
   explicit ThreadsOfWorld(int count)
       : texts(static_cast<std::size_t>(count)),
@@ -71,9 +71,9 @@ struct ThreadsOfWorld {
 
   std::vector<std::string> texts;
   std::barrier<> all;
-  std::vector<RemoteCalls> calls;        // by rank
-  std::vector<std::vector<int>> aborts;  // by rank: culprits
-  std::vector<std::size_t> connected;    // by rank: channels asked for; 0: it never asked
+  std::vector<RemoteCalls> calls;        // calls of each rank
+  std::vector<std::vector<int>> aborts;  // culprits that each rank named
+  std::vector<std::size_t> connected;    // channels that each rank asked for; 0 if it never asked
 };
 
 class ThreadWorld final : public World {
@@ -108,7 +108,7 @@ class ThreadWorld final : public World {
   int rank_;
 };
 
-// Runs a function as each rank. A rank that throws ends the test, as the others may wait for it.
+// Runs a function as each rank. A rank that throws ends the test, because others may wait for it.
 void as_ranks_of(ThreadsOfWorld& threads, const std::function<void(World&)>& work) {
   std::vector<std::jthread> running;
   running.reserve(threads.texts.size());
@@ -162,7 +162,7 @@ TEST(GatherPlacements, GivesEveryRankThoseOfAll) {
       EXPECT_EQ(placement.process, ::getpid());
       EXPECT_FALSE(placement.host.empty());
       EXPECT_FALSE(placement.kernel.empty());
-      EXPECT_EQ(placement.memory, found[0][0].memory) << "they are one process";
+      EXPECT_EQ(placement.memory, found[0][0].memory) << "both ranks run in one process";
     }
   }
 }
@@ -240,11 +240,10 @@ TEST(Connection, HasChannelsForEachPairOfRanksOfTwoProcesses) {
   EXPECT_EQ(threads.connected, (std::vector<std::size_t>{16, 16})) << "4 for each of 2 x 2 pairs";
 }
 
-// Ranks 0 and 2 share a host; rank 1 is elsewhere.
+// Ranks 0 and 2 share a host; rank 1 is on another one.
 class ConnectionOfTwoHosts : public ::testing::Test {
  public:
-  // Calls the function with the transport of rank 0, and answers with the others as long as it
-  // takes.
+  // Calls the function with the transport of rank 0 while the other ranks answer its all-gathers.
   void as_rank_0(const std::function<void(Transport&, World&)>& work) {
     const std::vector<RankPlacement> placements{placed("a"), placed("b"), placed("a")};
     as_ranks_of(threads, [&](World& world) {
@@ -297,7 +296,7 @@ TEST_F(ConnectionOfTwoHosts, DividesABarrierAndAWaitAmongBothTransports) {
     const std::vector<int> group{0, 1, 2};
     transport.arrive(group, 0);
     EXPECT_EQ(calls().arrivals, (std::vector<std::vector<int>>{{1}}));
-    EXPECT_FALSE(transport.arrived(group, 0)) << "rank 2 has not come";
+    EXPECT_FALSE(transport.arrived(group, 0)) << "rank 2 has not arrived";
     const int remote = 1;
     EXPECT_TRUE(transport.arrived({&remote, 1}, 0));
     transport.idle(1);

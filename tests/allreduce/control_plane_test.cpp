@@ -1,5 +1,5 @@
-// Counts what ranks tell one another beside gradients: messages, bytes and peers of each rank grow
-// with the logarithm of the ranks. Counts, not times: they are the same on every machine.
+// Counts the messages, bytes and peers of each rank apart from gradients and checks that they grow
+// with the logarithm of the number of ranks. Unlike times, counts are equal on every machine.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -53,7 +53,7 @@ class CountingTransport final : public ForwardingTransport {
 };
 
 struct Counts {
-  std::size_t messages = 0, bytes = 0, peers = 0;  // the most of a rank
+  std::size_t messages = 0, bytes = 0, peers = 0;  // maxima over all ranks
 };
 
 constexpr SharedMemoryOptions small_segments{.segment_bytes = std::size_t{1} << 22U};
@@ -118,7 +118,7 @@ TEST(ControlPlane, AgreesOnLinksInTwoExchanges) {
   }
 }
 
-// Open MPI makes a connection to each rank that is talked to.
+// Open MPI opens a connection to each rank that exchanges messages with this one.
 TEST(ControlPlane, TouchesLogarithmicallyManyPeersInARing) {
   for (const int ranks : {2, 7, 32}) {
     const Counts counts = counted(ranks, [&](Transport& transport) {
@@ -137,7 +137,7 @@ TEST(ControlPlane, TouchesLogarithmicallyManyPeersInARing) {
   }
 }
 
-// Bytes that a value of /proc/self/status or /proc/self/smaps_rollup has, there in KB.
+// Returns a value of /proc/self/status or /proc/self/smaps_rollup in bytes; the file has it in KB.
 std::size_t bytes_of(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;) {
@@ -150,10 +150,10 @@ std::size_t bytes_of(const char* file, const std::string& key) {
   return 0;
 }
 
-// The findings of a rank about itself, in memory that it shares with the test.
+// The results of one rank, in memory that it shares with the test.
 struct OfRank {
-  double joined = 0, summed = 0, gathered = 0;  // seconds since the first was forked
-  std::size_t own_bytes = 0;                    // of memory that no other process has
+  double joined = 0, summed = 0, gathered = 0;  // seconds since the fork of the first rank
+  std::size_t own_bytes = 0;  // bytes of memory that the rank shares with no other process
   std::size_t descriptors = 0;
 };
 
@@ -181,7 +181,7 @@ class OfAllRanks {
 
 constexpr int all_gathers = 5;
 
-// One rank's part of a run's start, with a sum and some all_gathers.
+// Runs one rank's part of the start of a run, with a sum and some all-gathers.
 int work_of_rank(Transport& transport, OfRank& own, const std::function<double()>& seconds) {
   own.joined = seconds();
   const Topology topology = ranks_on_hosts(1, transport.ranks());
@@ -206,7 +206,7 @@ int work_of_rank(Transport& transport, OfRank& own, const std::function<double()
   return bucket.front().back() == static_cast<float>(transport.ranks()) ? 0 : 2;
 }
 
-// Starts so many processes with a sum of 100 KB; prints what it took.
+// Starts the ranks as processes with a sum of 100 KB and prints the times.
 void start(int ranks) {
   constexpr SharedMemoryOptions tiny_segments{.segment_bytes = std::size_t{1} << 21U};
   const auto start = std::chrono::steady_clock::now();
@@ -219,7 +219,7 @@ void start(int ranks) {
   for (const tests::RankEnd& end : run.ranks) {
     EXPECT_EQ(end.status, 0) << end.error;
   }
-  // Neither grows with the ranks: what does is in the memory that they share.
+  // Neither number grows with the ranks; only the shared memory does.
   EXPECT_LT(all.most(&OfRank::own_bytes), 16e6);
   EXPECT_LT(all.most(&OfRank::descriptors), 100);
   const double messages = 1.0 * all_gathers * ranks * static_cast<double>(rounds(ranks));

@@ -12,14 +12,14 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t mb = 1'000'000 / sizeof(float);  // elements of 1 MB
+constexpr std::size_t mb = 1'000'000 / sizeof(float);  // elements in 1 MB
 
 double seconds(const std::string& name, const Topology& topology, std::size_t elements,
                const Options& options, const Links& links = {}) {
   return simulate(plans_of_all(find(name), topology, elements, options), topology, links);
 }
 
-// Times what the bound takes.
+// Returns the simulated time as a multiple of the lower bound.
 double distance(const std::string& name, const Topology& topology, std::size_t elements,
                 const Options& options, const Links& links = {}) {
   const double bytes = static_cast<double>(elements * sizeof(float));
@@ -28,7 +28,7 @@ double distance(const std::string& name, const Topology& topology, std::size_t e
 
 TEST(Cost, MatchesTheFormulasOfAlgorithms) {
   const Links links{.latency = 5e-6, .rank = 1e9, .host = 1e9};
-  const double a = links.latency, s = 64e6 / links.host;  // of 16 M elements
+  const double a = links.latency, s = 64e6 / links.host;  // s is the time to send 16 M elements
   for (const int n : {2, 4, 16}) {
     const Topology topology = ranks_on_hosts(n, 1);
     const auto time = [&](const std::string& name) {
@@ -45,11 +45,11 @@ TEST(Cost, MatchesTheFormulasOfAlgorithms) {
 
 TEST(Cost, CountsAddingAndPosting) {
   const Links links{.latency = 0, .post = 1e-3, .add = 1e-9, .host = 1e9};
-  // Each posts two messages out and two in, and adds half of the buffer.
+  // Each rank posts two sends and two receives and adds half of the buffer.
   EXPECT_NEAR(seconds("direct", ranks_on_hosts(2, 1), 1'000'000, {}, links), 4e-3 + 4e-3 + 2e-3,
               1e-4);
   const Links memory{.latency = 1e-6, .memory = 1e9};
-  // Two meetings; two buffers read and two written by two ranks.
+  // Two ranks meet at two barriers and together read two buffers and write two.
   EXPECT_NEAR(seconds("shared", ranks_on_hosts(1, 2), 1'000'000, {}, memory), 8e-3 + 2e-6, 1e-6);
 }
 
@@ -72,7 +72,7 @@ TEST(Cost, HidesSmallerDimensionsBehindChunks) {
   EXPECT_LT(far(32), 1.05);
 }
 
-// 102.4 MB and 1 MB, cards of 12.5 GB/s, 1 us.
+// The buffers have 102.4 MB and 1 MB; the network has 12.5 GB/s and 1 us latency.
 TEST(Cost, StaysNearTheBoundForManyRanks) {
   EXPECT_LT(distance("grid_of_rings", ranks_on_hosts(64, 4), 1024 * mb / 10,
                      {.dims = {4, 8, 8}, .chunks = 32, .window = 3}),
@@ -103,7 +103,7 @@ TEST(Cost, SaysWhenRanksWaitForever) {
   EXPECT_ANY_THROW(simulate(plans, ranks_on_hosts(1, 3), {}));
 }
 
-// Also where links between hosts are so fast that adding counts.
+// The bound must hold even if links between hosts are so fast that the additions count.
 TEST(Cost, IsNoLessThanTheBoundWhereHostsSumInMemory) {
   for (const double host : {1e8, 1e11}) {
     const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .meeting = 1e-7};

@@ -31,7 +31,7 @@ Bits bits(const std::vector<float>& of) {
   return result;
 }
 
-// Returns the result of all ranks, which must be the same.
+// Returns the result, after checking that all ranks have the same.
 std::vector<float> result_of(const Topology& topology, const Job& job) {
   std::vector<std::vector<float>> results(topology.host_of.size());
   const std::vector<std::string> errors = as_threads(
@@ -53,7 +53,7 @@ std::vector<int> dims_for(const std::string& algorithm, int ranks) {
   return ranks % 2 == 0 ? std::vector<int>{2, ranks / 2} : std::vector<int>{ranks};
 }
 
-// The sum in doubles, which is exact for whole numbers.
+// Returns the sum computed in doubles, which is exact for integers.
 std::vector<float> exact(int ranks, std::size_t n, double factor) {
   std::vector<double> sum(n);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -140,7 +140,7 @@ TEST(Engine, GivesTheSameBitsInOrderHoweverItIsDone) {
   }
 }
 
-// The root of the mean squared error, relative to the values.
+// Returns the root mean square of the error, relative to that of the values.
 double relative_error(const std::vector<float>& is, const std::vector<float>& right) {
   double error = 0, size = 0;
   for (std::size_t i = 0; i < is.size(); ++i) {

@@ -9,7 +9,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// No time but that of bytes: 1 GB/s within a host, 0.5 GB/s between hosts.
+// Only bytes take time: 1 GB/s within a host, 0.5 GB/s between hosts.
 constexpr Links bytes_only{.latency = 0, .rank = 1e9, .host = 0.5e9};
 constexpr std::size_t million = 1'000'000;
 
@@ -55,7 +55,7 @@ TEST(Estimate, CountsTheMessagesOfAllRanks) {
             4 * 6 * 5 * 3);
 }
 
-// The sums hide behind the messages but for those of the last chunk.
+// The additions overlap with the messages, except those of the last chunk.
 TEST(Estimate, HidesTheShorterStageBehindTheLongerInChunks) {
   const Links links{.latency = 0, .add = 1e-9, .rank = 1e9};
   const double moving = 2 * 0.75 * 4e-3, adding = 0.75 * 4e-3;
@@ -74,13 +74,14 @@ TEST(Estimate, WaitsForEachWindowOfChunks) {
 
 TEST(Estimate, TakesTheDimensionsOfAGridOneAfterAnother) {
   const Topology topology = ranks_on_hosts(2, 4);
-  const double inside = 2 * 0.75 * 4e-3;          // at 1 GB/s
-  const double outside = 2 * 0.5 / 4 * 4e-3 * 8;  // a quarter is left; four ranks share 0.5 GB/s
+  const double inside = 2 * 0.75 * 4e-3;  // at 1 GB/s
+  // The remaining quarter crosses hosts; four ranks share 0.5 GB/s.
+  const double outside = 2 * 0.5 / 4 * 4e-3 * 8;
   EXPECT_DOUBLE_EQ(estimated("grid_of_rings", topology, bytes_only, {.dims = {4, 2}}).seconds,
                    inside + outside);
   EXPECT_GT(estimated("grid_of_rings", topology, bytes_only, {.dims = {2, 4}}).seconds,
             inside + outside)
-      << "more crosses the hosts";
+      << "more bytes cross the hosts";
 }
 
 TEST(Estimate, ReadsTheMemoryOfPeersTwice) {
@@ -91,7 +92,7 @@ TEST(Estimate, ReadsTheMemoryOfPeersTwice) {
   Links remote = links;
   remote.remote_memory = 0.25e9;
   EXPECT_DOUBLE_EQ(estimated("shared", nodes, remote).seconds, 2 * 4e-3 * (0.5 + 0.5 * 4) + 2e-3)
-      << "half of it on the other node";
+      << "half of the memory is on the other node";
   remote.meeting = 0;
   EXPECT_LT(estimated("shared_by_node", nodes, remote, {.chunks = 10}).seconds,
             estimated("shared", nodes, remote, {.chunks = 10}).seconds)

@@ -44,7 +44,7 @@ class Ranks {
     }
   }
 
-  // Returns the ranks that live ranks report.
+  // Returns the ranks that live ranks report as dead.
   std::set<int> reported() const {
     std::set<int> reported;
     for (int rank = 0; rank < std::ssize(detectors_); ++rank) {
@@ -55,7 +55,8 @@ class Ranks {
     }
     return reported;
   }
-  std::size_t most_sent() const { return most_sent_; }  // by a rank in the latest period
+  // Returns the most heartbeats of a rank in the latest period.
+  std::size_t most_sent() const { return most_sent_; }
   const FailureDetector& of(int rank) const { return detectors_[static_cast<std::size_t>(rank)]; }
   const std::set<int>& dead() const { return dead_; }
 
@@ -92,7 +93,7 @@ class Ranks {
   std::size_t most_sent_ = 0;
 };
 
-constexpr int until_reported = timeout / period + 3;  // periods
+constexpr int until_reported = timeout / period + 3;  // number of periods
 
 bool includes(const std::set<int>& all, const std::set<int>& some) {
   return std::ranges::includes(all, some);
@@ -129,7 +130,7 @@ TEST(FailureDetector, SendsLogarithmicallyManyHeartbeats) {
     for (int rank = 0; rank < hosts * each; ++rank) {
       ranks.wait_for(rank, (rank + 3) % (hosts * each));
     }
-    ranks.pass(3);  // one probe and one reply more
+    ranks.pass(3);  // adds one probe and one reply
     EXPECT_LE(ranks.most_sent(), most + 2) << hosts << " hosts";
   }
 }
@@ -137,7 +138,7 @@ TEST(FailureDetector, SendsLogarithmicallyManyHeartbeats) {
 TEST(FailureDetector, ReportsNoLiveRank) {
   Ranks ranks(ranks_on_hosts(9, 2));
   for (int rank = 0; rank < 18; ++rank) {
-    ranks.wait_for(rank, 5);  // which is slow but sends heartbeats
+    ranks.wait_for(rank, 5);  // rank 5 is slow but sends heartbeats
   }
   ranks.pass(10 * until_reported);
   EXPECT_EQ(ranks.reported(), std::set<int>());
@@ -182,7 +183,8 @@ TEST(FailureDetector, ReportsAHostThatFails) {
   }
 }
 
-// The link of two hosts that do not watch one another is cut: only a rank that waits sends a probe.
+// The link is cut between two hosts that do not watch each other. Only a waiting rank sends a probe
+// over it.
 TEST(FailureDetector, ReportsTheAwaitedRankThatDoesNotReply) {
   const Topology topology = ranks_on_hosts(64, 1);
   for (const bool waits : {true, false}) {
@@ -199,7 +201,7 @@ TEST(FailureDetector, ReportsTheAwaitedRankThatDoesNotReply) {
 TEST(FailureDetector, DoesNotReportARankOfItsHostThatDoesNotReply) {
   Ranks ranks(ranks_on_hosts(1, 4));
   ranks.wait_for(0, 2);
-  ranks.kill(2);  // whose process is watched
+  ranks.kill(2);  // the host's ranks watch its process, so no probe reports it
   ranks.pass(5 * until_reported);
   EXPECT_EQ(ranks.reported(), std::set<int>());
 }
@@ -215,8 +217,8 @@ TEST(FailureDetector, FollowsAChainOfWaitsToItsEnd) {
     EXPECT_EQ(ranks.of(rank).root_of(rank - 1), 0) << "of rank " << rank;
     EXPECT_EQ(ranks.of(rank).progress_of(rank - 1), 100U + static_cast<unsigned>(rank) - 1);
   }
-  ranks.wait_for(
-      0, n - 1);  // The ranks wait in a circle: the root may be any rank but the one that asks.
+  // The waits now form a cycle, so any rank but the one that asks may be the root.
+  ranks.wait_for(0, n - 1);
   ranks.pass(4);
   EXPECT_NE(ranks.of(5).root_of(4), 5);
 }

@@ -22,11 +22,11 @@ using tests::as_processes;
 using tests::ForkedRun;
 using tests::RankEnd;
 
-constexpr int wrong_sum = 3;  // what a rank ends with that has seen one
+constexpr int wrong_sum = 3;  // exit status of a rank that has seen a wrong sum
 constexpr int steps_of_run = 6;
 constexpr std::size_t buckets_of_run = 3;
 
-// A run of ranks one of which has a fault.
+// A run in which one rank has an injected fault.
 struct FaultyRun {
   int ranks = 2;
   std::size_t elements = 0;
@@ -60,7 +60,7 @@ FaultyRun random_run(std::mt19937& random) {
   return run;
 }
 
-// The work of each rank: steps of a few buckets.
+// Runs one rank: a few steps of a few buckets.
 int steps_of_buckets(Transport& transport, const FaultyRun& run) {
   Settings settings{.topology = ranks_on_hosts(1, run.ranks)};
   settings.rules = {{.algorithm = &find(run.algorithm), .options = {.chunks = run.chunks}}};
@@ -83,7 +83,7 @@ int steps_of_buckets(Transport& transport, const FaultyRun& run) {
   return right ? 0 : wrong_sum;
 }
 
-// How that rank must have ended: by the fault itself, or because of it.
+// Returns how a rank must end: by the fault itself or because it lost the faulty rank.
 RankEnd expected_end(const Fault& fault, int rank) {
   const bool own = rank == fault.rank;
   switch (fault.kind) {
@@ -102,13 +102,14 @@ RankEnd expected_end(const Fault& fault, int rank) {
   return {};
 }
 
-// Ranks that have nothing to wait for any more end well, even if another fails at its end.
+// Returns whether a rank may end well although another rank fails in its last step, because it
+// waits for nothing more.
 bool may_end_well(const FaultyRun& run, const RankEnd& end) {
   return end.status == 0 && run.fault.bucket == buckets_of_run - 1 &&
          run.fault.step == steps_of_run;
 }
 
-// Returns the seconds until all had named it.
+// Returns the seconds until all ranks have named the culprit.
 double expect_the_culprit(const FaultyRun& run) {
   const ForkedRun ended =
       as_processes(run.ranks, {.segment_bytes = 1 << 20U, .heartbeat_timeout = 150ms},
@@ -142,7 +143,7 @@ TEST(LongFaults, NameTheRightCulprit) { expect_culprits_of(160, 1); }
 
 TEST(SlowFaults, NameTheRightCulprit) { expect_culprits_of(800, 2); }
 
-// With so many, not every rank watches the process of every other.
+// With this many ranks, no rank watches the processes of all others.
 TEST(Faults, AreNamedByAllOfManyRanks) {
   constexpr int ranks = 80, killed = 37;
   const ForkedRun run = as_processes(ranks, {.segment_bytes = 1 << 20U, .heartbeat_timeout = 10s},

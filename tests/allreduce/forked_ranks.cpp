@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The messages of ranks to the test, in memory that outlives them.
+// A rank's report to the test, in shared memory that outlives the rank.
 struct LastWords {
   int culprit = -1;
   Clock::time_point when{};
@@ -67,7 +67,7 @@ int run_rank(allreduce::SharedMemory& memory, int rank, LastWords& words,
   }
 }
 
-// Waits for children until all have ended or only stopped ones are left.
+// Waits until all children have ended or only stopped children are left.
 class ChildrenWatch {
  public:
   explicit ChildrenWatch(std::vector<pid_t> children) : children_(std::move(children)) {

@@ -26,14 +26,14 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// A job of this process: tests run side by side, and each looks at all processes of the host.
+// Returns a job name of this process, because concurrent tests each inspect all processes of the
+// host.
 std::string own_job() { return "cnn_test_of_host_ranks_" + std::to_string(::getpid()); }
 
-// A process that looks as if a launcher had started it as that rank; it has not come to the
-// program.
+// A process that looks as if a launcher had started it as this rank but the program had not begun.
 class FakeRank {
  public:
-  // program: a copy of sleep, whose name the process and its thread then have.
+  // program: a copy of sleep; the process and its main thread get its name.
   explicit FakeRank(int rank, const std::string& variable = "OMPI_COMM_WORLD_RANK",
                     const std::filesystem::path& program = "/bin/sleep") {
     const std::string name = program.filename().string(),
@@ -45,8 +45,8 @@ class FakeRank {
       ::execle(program.c_str(), name.c_str(), "600", nullptr, environment.data());
       ::_exit(1);
     }
-    // Before the new program runs, /proc shows the environment of this process, and while the
-    // kernel builds the new program's stack, which is after the process has its new name, none.
+    // /proc shows the environment of this process until the new program runs. It shows none while
+    // the kernel builds the new stack, although the process already has its new name.
     while (read("comm") != name + "\n" || read("environ").find(number) == std::string::npos) {
       if (::waitpid(process_, nullptr, WNOHANG) != 0) {
         throw std::runtime_error(program.string() + " does not run");
@@ -122,7 +122,7 @@ TEST_F(HostRanksTest, DoNotTellOfAnotherJob) {
   EXPECT_THAT(inspect_host_ranks("MPI_Init").text, Not(HasSubstr(second.text())));
 }
 
-// The environment of a task of srun, on the second of three nodes.
+// The environment is that of an srun task on the second of three nodes.
 TEST_F(HostRanksTest, TellOfTasksOfSrunWhoHasNotStartedAndWhoCannotBeSeen) {
   constexpr std::array<std::pair<const char*, const char*>, 4> slurm{
       {{"PMIX_RANK", "1"},
@@ -142,7 +142,7 @@ TEST_F(HostRanksTest, TellOfTasksOfSrunWhoHasNotStartedAndWhoCannotBeSeen) {
   }
 }
 
-// The main thread of a process has the name of its program, here that of the call.
+// A process's main thread has the name of its program; here that is the name of the MPI call.
 TEST_F(HostRanksTest, TellWhoWaitsTooAndWhetherItsNumberIsLower) {
   const tests::TemporaryFolder folder;
   std::filesystem::create_symlink("/bin/sleep", folder.path() / "MPI_Test");
@@ -160,10 +160,10 @@ TEST_F(HostRanksTest, TellWhoWaitsTooAndWhetherItsNumberIsLower) {
   EXPECT_THAT(inspect_host_ranks("MPI_Other").text, HasSubstr("rank 1 has not"));
   lower.stop();
   EXPECT_FALSE(inspect_host_ranks("MPI_Test").lower_rank_waits)
-      << "it will never come back from the call";
+      << "the rank will never return from the call";
 }
 
-// "1,4(x2),2": nodes of 1, 4, 4 and 2 tasks.
+// "1,4(x2),2" means nodes with 1, 4, 4 and 2 tasks.
 TEST_F(HostRanksTest, ReadHowManyTasksSrunHasStartedOnEachNode) {
   unset_variables_of_mpirun();
   ::setenv("SLURM_STEP_TASKS_PER_NODE", "1,4(x2),2", 1);

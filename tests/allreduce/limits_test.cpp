@@ -34,7 +34,7 @@ std::vector<Topology> topologies() {
   return all;
 }
 
-// One algorithm with options that it can do, for some ranks.
+// An algorithm with options that it supports, on a topology.
 struct Case {
   const Algorithm* algorithm = nullptr;
   Topology topology;
@@ -96,7 +96,7 @@ TEST(Bound, IsNeverUndercutByAnyAlgorithmInTheSimulator) {
   }
 }
 
-// The traffic that a list makes on each machine, counted action by action.
+// The bytes that a list of actions moves on each machine, counted action by action.
 struct MachineTraffic {
   std::map<int, double> memory, out;  // bytes by machine
 };
@@ -104,10 +104,10 @@ struct MachineTraffic {
 double bytes_in_memory(const RankPlan& plan, const Action& action) {
   const auto size = static_cast<double>(size_of(plan.wire));
   if (const auto* const send = std::get_if<Send>(&action)) {
-    return size * static_cast<double>(send->range.size());  // read
+    return size * static_cast<double>(send->range.size());  // reads the range
   }
   if (const auto* const receive = std::get_if<Receive>(&action)) {
-    return size * static_cast<double>(receive->range.size());  // written
+    return size * static_cast<double>(receive->range.size());  // writes the range
   }
   if (const auto* const sum = std::get_if<Sum>(&action)) {
     const std::size_t written = sum->into ? plan.groups[*sum->into].size() : 1;
@@ -136,7 +136,8 @@ MachineTraffic traffic_of(const Case& one, std::size_t elements) {
   return traffic;
 }
 
-// With one limit alone, the bound times its speed is the bytes that it says must move.
+// Returns the bytes that must move according to the bound: with a single limit, they are its time
+// multiplied by that limit's speed.
 double bytes_that_must_move(const Case& one, std::size_t elements, bool over_the_line) {
   Limits limits{.host_of = one.topology.host_of};
   if (over_the_line) {

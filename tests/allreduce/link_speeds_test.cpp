@@ -8,7 +8,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// Returns what the last of so many ranks gets from rank 0. The others pass other speeds.
+// Returns the speeds that the last rank gets from rank 0; the other ranks pass other speeds.
 LinkSpeeds broadcast(const LinkSpeeds& speeds, int ranks) {
   LinkSpeeds got;
   const auto errors =
@@ -69,10 +69,10 @@ TEST(LinkSpeedsOfRank0, AreAllThatIsKnown) {
 
 TEST(LinkSpeedsOfRank0, LeaveUnknownWhatIsUnknown) {
   const LinkSpeeds all = broadcast({.links = {.rank = 0}}, 2);
-  EXPECT_EQ(all.links.rank, 0) << "which callers give a meaning";
+  EXPECT_EQ(all.links.rank, 0) << "callers interpret 0";
   EXPECT_FALSE(all.links.meeting);
   EXPECT_FALSE(all.links.remote_memory);
-  EXPECT_TRUE(all.of_rank.empty()) << "all links are alike";
+  EXPECT_TRUE(all.of_rank.empty()) << "all links are equal";
   EXPECT_TRUE(all.limits.host_of.empty());
   EXPECT_FALSE(all.limits.known());
   EXPECT_EQ(all.limits.line_source, Source::unknown);

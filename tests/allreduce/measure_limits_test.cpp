@@ -33,7 +33,7 @@ TEST(MeasureLimits, AreMeasuredAlikeOnAllRanks) {
   }
 }
 
-// Returns the working sets whose speed is measured.
+// Returns the working-set sizes at which the measurement takes the speed.
 std::vector<double> measured_sizes(std::size_t bytes) {
   std::vector<double> sizes;
   const auto errors = tests::as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
@@ -66,7 +66,7 @@ TEST(MeasureLimits, AsksNothingOfARankThatIsAlone) {
   EXPECT_EQ(errors, std::vector<std::string>(1));
 }
 
-// The machine is the one that runs the rank, whatever hosts a user makes up.
+// Limits belong to the real machine of a rank, whatever hosts the topology declares.
 TEST(MeasureLimits, CountsMachinesThatAreThere) {
   const auto errors = tests::as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
     const Limits limits = measure_limits(transport, *tests::usable_loops().back(),

@@ -13,7 +13,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// A transport between processes that only notes the messages that are posted.
+// A transport between processes that only records the posted messages.
 class NotingTransport final : public Transport {
  public:
   using Message = std::tuple<int, std::size_t>;  // process, channel
@@ -57,7 +57,8 @@ TEST(MultiplexedTransport, NumbersRanksProcessByProcess) {
   const MultiplexedTransport transport(processes, mutex, /*place=*/1, ranks_per_process);
   EXPECT_EQ(transport.rank(), 3);
   EXPECT_EQ(transport.ranks(), 6);
-  EXPECT_EQ(transport.channels(), 10U) << "40 for the four pairs of ranks of two processes";
+  EXPECT_EQ(transport.channels(), 10U)
+      << "40 channels for the four pairs of ranks of two processes";
 }
 
 TEST(MultiplexedTransport, GivesEachPairOfRanksChannelsOfItsOwn) {

@@ -1,5 +1,5 @@
-// Ranks of one host, or of several, whose processors have NUMA nodes. This needs no such machine: a
-// topology says which node each rank has.
+// Tests ranks of one or several hosts with NUMA nodes. The topology names each rank's node, so the
+// tests run on any machine.
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace {
 
 using tests::proved;
 
-// One host, whose ranks have these nodes.
+// Returns the topology of one host whose ranks have these nodes.
 Topology on_nodes(std::vector<int> nodes) {
   Topology topology = ranks_on_hosts(1, static_cast<int>(nodes.size()));
   topology.numa_node_of = std::move(nodes);
@@ -39,7 +39,7 @@ Topology equal_nodes(int hosts, int nodes, int each) {
   return topology;
 }
 
-// Two and four nodes, equal and unequal ones, of which ranks stand together or are dealt in turn.
+// Hosts of two and more nodes of equal and unequal size, with ranks in blocks or round-robin.
 const std::vector<Topology>& shapes() {
   static const std::vector<Topology> all{on_nodes({0, 0, 1, 1}),
                                          on_nodes({0, 0, 0, 0, 1, 1, 1, 1}),
@@ -65,7 +65,7 @@ std::string text_of(const Topology& topology) {
 TEST(NumaPlacement, PutsTheRanksOfANodeSideBySideInTheirHost) {
   EXPECT_EQ(ranks_by_position(on_nodes({0, 1, 0, 1})), (std::vector{0, 2, 1, 3}));
   EXPECT_EQ(ranks_by_position(on_nodes({1, 0, 0, 1, 2, 0, 1})), (std::vector{0, 3, 6, 1, 2, 5, 4}));
-  // Both hosts number their nodes from 0 on.
+  // Both hosts number their nodes from 0.
   const Topology two_hosts{{0, 1, 0, 1, 0, 1, 0, 1}, {}, {0, 0, 1, 0, 0, 1, 1, 1}};
   EXPECT_EQ(ranks_by_position(two_hosts), (std::vector{0, 4, 2, 6, 1, 3, 5, 7}));
   EXPECT_EQ(ranks_by_node(two_hosts),
@@ -117,7 +117,7 @@ TEST(NumaAlgorithms, AreProvedForGridsOverAllShapesOfNodes) {
   }
 }
 
-// The sums of nodes one after another are the sums of ranks one after another.
+// Adding node after node gives the same order of sums as adding rank after rank.
 TEST(NumaAlgorithms, AddInTheOrderOfPositionsWithinAHost) {
   for (const Topology& topology : shapes()) {
     SCOPED_TRACE(text_of(topology));
@@ -178,7 +178,7 @@ TEST(NumaAlgorithms, GiveTheBitsOfOneNodeHoweverTheyAreCut) {
                 wanted);
     }
   }
-  // Where nodes are numbered one after another these are the bits of ranks without nodes, too.
+  // If nodes are numbered in rank order, the bits also equal those of ranks without nodes.
   EXPECT_EQ(bits_of_sum(on_nodes({0, 0, 1, 1}), {.algorithm = "shared", .elements = elements}),
             bits_of_sum(ranks_on_hosts(1, 4), {.algorithm = "shared", .elements = elements}));
 }
@@ -193,10 +193,11 @@ TEST(NumaCost, CountsTheReadsAndWritesInEachNode) {
   const auto seconds = [&](const std::string& name, const Options& options) {
     return simulate(plans_of_all(find(name), two, elements, options), two, numa_links);
   };
-  // Each rank reads and writes an eighth of 4 buffers of its node and of 4 of the other.
+  // Each rank reads and writes an eighth of 4 buffers of its own node and of 4 of the other node.
   EXPECT_NEAR(seconds("shared", {}), bytes * (1 / 10e9 + 1 / 3e9) + 2 * meeting, 1e-7);
-  // A quarter: 4 buffers are read and one is written; then 4 and one of the other node are read
-  // and 4 written; then one of the other node is read and 4 are written.
+  // Each rank's share is a quarter. In the first phase it reads 4 buffers and writes one. In the
+  // second it reads 4 and one of the other node and writes 4. In the last it reads one of the other
+  // node and writes 4.
   EXPECT_NEAR(seconds("shared_by_node", {}),
               bytes / 4 * (5 / 10e9 + 8 / 10e9 + 1 / 3e9 + 4 / 10e9 + 1 / 3e9) + 4 * meeting, 1e-7);
   EXPECT_LT(seconds("shared_by_node", {.chunks = 32, .window = 6}), 0.8 * seconds("shared", {}));
@@ -258,7 +259,7 @@ TEST(NumaChoice, SumsByNodeOnEachOfSeveralHosts) {
   EXPECT_EQ(candidate.options.dims[1], 2);
 }
 
-// For every bucket, so that the bits of a run do not depend on what it measured.
+// This holds for every bucket, so the bits of a run do not depend on its measurements.
 TEST(NumaChoice, AddsInOneOrderOnOneHostWhateverIsMeasured) {
   for (const Topology& topology : shapes()) {
     const Topology placed = by_position(topology, ranks_by_position(topology));
@@ -271,7 +272,7 @@ TEST(NumaChoice, AddsInOneOrderOnOneHostWhateverIsMeasured) {
   }
 }
 
-// 64 MB of each rank, by how fast memory of another node is beside memory of the same.
+// Each rank has 64 MB; `share` is the speed of another node's memory relative to local memory.
 TEST(NumaChoice, IsNeverSlowerThanOneSumOfAll) {
   for (const auto& [nodes, each] : std::vector<std::pair<int, int>>{{2, 4}, {2, 2}, {4, 4}}) {
     const Topology topology = equal_nodes(1, nodes, each);

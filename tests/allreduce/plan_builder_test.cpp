@@ -105,7 +105,8 @@ TEST(PlanBuilder, SeparatesTheScratchOfConcurrentChunks) {
   for (const Chunk& chunk : plan.chunks) {
     offsets.push_back(actions_of<Receive>(chunk).front().scratch_offset.value());
   }
-  EXPECT_EQ(offsets, (std::vector<std::size_t>{0, 32, 0, 32, 0})) << "20 elements, whole lines";
+  EXPECT_EQ(offsets, (std::vector<std::size_t>{0, 32, 0, 32, 0}))
+      << "20 elements, rounded up to cache lines";
   EXPECT_EQ(plan.scratch, 64U);
 }
 

@@ -9,7 +9,7 @@
 
 namespace cnn::tests {
 
-// Makes the lists of all ranks and proves them.
+// Makes the action lists of all ranks, proves them and returns their traffic.
 inline std::vector<allreduce::Traffic> proved(const std::string& algorithm,
                                               const allreduce::Topology& topology,
                                               std::size_t elements,
@@ -19,8 +19,8 @@ inline std::vector<allreduce::Traffic> proved(const std::string& algorithm,
   return allreduce::prove(plans, {elements, options.order, options.dims});
 }
 
-// All ways to write n as an ordered product of factors above 1, of at most `most` of them; of 1
-// itself the one factor 1.
+// Returns all ordered factorisations of n into at most `most` factors above 1; for n = 1 the single
+// factor 1.
 inline std::vector<std::vector<int>> factorisations(int n, std::size_t most = 8) {
   std::vector<std::vector<int>> result{{n}};
   for (int first = 2; most > 1 && first < n; ++first) {

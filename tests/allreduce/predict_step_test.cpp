@@ -9,7 +9,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// Seconds of an all-reduce of ResNet-50's gradients by its real step lists.
+// The exchange's seconds come from the simulated action lists of an all-reduce of ResNet-50's
+// gradients.
 constexpr double resnet50_bytes = 102.2e6;
 double resnet50_exchange(const char* by, const Topology& topology, const Options& options,
                          double host_bytes_per_second) {
@@ -18,14 +19,14 @@ double resnet50_exchange(const char* by, const Topology& topology, const Options
                   {.latency = 0, .host = host_bytes_per_second});
 }
 
-// All gradients in one call after the last of them.
+// Predicts a step that exchanges all gradients in one call after the last of them.
 StepTime without_overlap(double compute, double exchange) {
   return predict_step({.compute = compute,
                        .backward_end = compute,
                        .buckets = {{.ready = compute, .seconds = exchange}}});
 }
 
-// Dell's servers: one A100 each, 1024 images a step, 100 Gbit/s of which 98.8 % are reached.
+// Dell's published servers: one A100 each, 1024 images per step, and 98.8 % of 100 Gbit/s.
 constexpr double dell_batch = 1024, dell_alone = 2757.21, dell_link = 12.35e9;
 double dell_speed(int nodes, double link) {
   const double exchange = resnet50_exchange("ring", ranks_on_hosts(nodes, 1), {}, link);
@@ -37,15 +38,15 @@ TEST(PredictStep, GivesDellsTable) {
   EXPECT_NEAR(dell_speed(4, dell_link) / 10675.09, 1, 1e-3);
   EXPECT_NEAR(dell_speed(8, dell_link) / 21229, 1, 1e-3);
   EXPECT_NEAR(dell_speed(16, dell_link) / 42345, 1, 1e-3);
-  // A quarter of the link: they report 6 and 11.6 %.
+  // Dell reports 6 and 11.6 % for a quarter of the link's speed.
   const double two = dell_speed(2, dell_link) / dell_speed(2, dell_link / 4);
   const double four = dell_speed(4, dell_link) / dell_speed(4, dell_link / 4);
   EXPECT_NEAR(two, 1.067, 0.004);
   EXPECT_NEAR(four, 1.099, 0.005);
 }
 
-// The case of overlap: buckets of 8 MB as backward makes them, in two thirds of the step,
-// and one of 1 MB at its end.
+// With overlap, the backward pass emits buckets of 8 MB during two thirds of the step and one of 1
+// MB at its end.
 TEST(PredictStep, GivesWhatOverlapWouldHaveGiven) {
   const double compute = dell_batch / dell_alone;
   StepModel model{.compute = compute, .backward_end = compute, .ranks = 4};
@@ -60,7 +61,7 @@ TEST(PredictStep, GivesWhatOverlapWouldHaveGiven) {
   EXPECT_LT(time.exposed, 0.3e-3);
 }
 
-// IBM's 64 servers of 4 P100: 8192 images a step in 213 ms at 95 %.
+// IBM published 64 servers of 4 P100: 8192 images per step in 213 ms at 95 % efficiency.
 TEST(PredictStep, GivesTheEfficiencyOfDdl) {
   const double step = 1281167.0 * 90 / 3000, seconds = 8192 / step;  // 90 epochs in 50 minutes
   EXPECT_NEAR(step, 38435, 1);
@@ -76,7 +77,7 @@ TEST(PredictStep, GivesTheEfficiencyOfDdl) {
   const double real =
       simulate(plans_of_all(find("grid_of_rings"), topology, elements, options), topology, rail);
   EXPECT_NEAR(efficiency(real), 0.950, 0.005);
-  // One rail of 100 Gbit/s, and two.
+  // The expected values are those of one and of two rails of 100 Gbit/s.
   EXPECT_NEAR(1 - bound(topology, resnet50_bytes, {.rank = 1e12, .host = 12.5e9}) / seconds, 0.926,
               0.002);
   EXPECT_NEAR(1 - bound(topology, resnet50_bytes, {.rank = 1e12, .host = 25e9}) / seconds, 0.962,

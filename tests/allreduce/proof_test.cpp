@@ -41,13 +41,13 @@ void expect_refused(Plans wrong, const std::string& because) {
 TEST(Proof, RefusesAMessageThatNobodyReceives) {
   Plans ring = plans("ring", 3);
   std::vector<Action>& actions = ring[1].chunks[0].actions;
-  actions.erase(actions.end() - 3);  // the last one that it sends
+  actions.erase(actions.end() - 3);  // removes its last send
   expect_refused(ring, "never ends");
 }
 
 TEST(Proof, RefusesRanksThatWaitForOneAnother) {
   Plans pair = plans("doubling", 2);
-  for (RankPlan& plan : pair) {  // each sends, and receives only when that has arrived
+  for (RankPlan& plan : pair) {  // each rank receives only after its send has arrived
     plan.chunks[0].actions.insert(plan.chunks[0].actions.begin() + 1, Wait{});
   }
   expect_refused(pair, "rank 0, chunk 0, action 1: never ends");
@@ -72,12 +72,13 @@ TEST(Proof, RefusesAContributionThatIsLostOrAddedTwice) {
 
 TEST(Proof, RefusesAReadOfWhatIsBeingWritten) {
   Plans direct = plans("direct", 4);
-  first<Receive>(direct[2]).scratch_offset.reset();  // over the slice that the others add to
+  // The message now overwrites the slice that the others add to.
+  first<Receive>(direct[2]).scratch_offset.reset();
   expect_refused(direct, "rank 2");
 
   Plans hasty = plans("ring", 4);
   std::vector<Action>& actions = hasty[0].chunks[0].actions;
-  actions.erase(actions.begin() + 2);  // the wait before the first sum
+  actions.erase(actions.begin() + 2);  // removes the wait before the first sum
   expect_refused(hasty, "touches what a message that it has not waited for reads or writes");
 }
 
@@ -96,8 +97,8 @@ TEST(Proof, RefusesAMissingBarrier) {
       plan.chunks[0].actions.erase(plan.chunks[0].actions.begin() +
                                    static_cast<std::ptrdiff_t>(2 * which));
     }
-    // Sums meet nobody else's slice; so nothing clashes, but for one who comes or leaves early and
-    // uses its buffer: a send of it stands for that.
+    // The sums write disjoint slices, so a missing barrier alone causes no conflict. A send of a
+    // rank's buffer stands for a rank that arrives or leaves early and uses it.
     for (std::size_t rank = 0; rank < 3; ++rank) {
       const Range all{0, 64};
       std::vector<Action>& actions = shared[rank].chunks[0].actions;
@@ -130,20 +131,21 @@ TEST(Proof, RefusesASumThatIsFinishedTwiceOrNever) {
   expect_refused(twice, "a sum that was finished is added to another");
 }
 
-// Small damage anywhere in a list is found, wherever it matters.
+// The proof finds every missing action that matters.
 TEST(Proof, FindsEveryActionLeftOut) {
   for (const std::string name : {"ring", "direct", "doubling", "halving", "tree"}) {
     const Plans right = plans(name, 5);
     for (std::size_t rank = 0; rank < right.size(); ++rank) {
       for (std::size_t chunk = 0; chunk < right[rank].chunks.size(); ++chunk) {
         const std::size_t last = right[rank].chunks[chunk].actions.size() - 1;
-        for (std::size_t i = 0; i < last;
-             ++i) {  // the last one may be a wait, which ends it anyway
+        // The last action may be a wait, which the end of the list implies.
+        for (std::size_t i = 0; i < last; ++i) {
           Plans wrong = right;
           auto& actions = wrong[rank].chunks[chunk].actions;
           const bool is_wait = std::holds_alternative<Wait>(actions[i]);
           actions.erase(actions.begin() + static_cast<std::ptrdiff_t>(i));
-          // Some waits only keep two messages apart that could be under way at once.
+          // A missing wait may be harmless: some waits only separate two messages that could run
+          // concurrently.
           EXPECT_TRUE(is_wait || !error_of_proof(wrong).empty())
               << name << " rank " << rank << " action " << i;
         }

@@ -16,7 +16,7 @@ namespace {
 
 using tests::proved;
 
-// Ranks dealt to hosts one by one, as `mpirun --map-by node` does.
+// Returns ranks dealt to hosts round-robin, as `mpirun --map-by node` does.
 Topology dealt(int hosts, int each) {
   Topology topology;
   for (int rank = 0; rank < hosts * each; ++rank) {
@@ -25,7 +25,7 @@ Topology dealt(int hosts, int each) {
   return topology;
 }
 
-// Elements of all messages between hosts.
+// Returns the elements of all messages between hosts.
 std::size_t crossing_hosts(const std::vector<RankPlan>& plans, const Topology& topology) {
   std::size_t elements = 0;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
@@ -64,7 +64,7 @@ TEST(RankOrder, SendsNoMoreBetweenHostsHoweverRanksAreDealt) {
   for (const auto& [hosts, each] : std::vector<std::pair<int, int>>{{2, 2}, {2, 3}, {3, 4}}) {
     for (const Algorithm& row : catalog()) {
       if (row.peers_memory && !row.grid) {
-        continue;  // of one host
+        continue;  // a single host
       }
       SCOPED_TRACE(std::string(row.name) + " " + std::to_string(hosts) + " hosts");
       const Options options = options_for(row, hosts, each);
@@ -109,7 +109,7 @@ TEST(RankOrder, LeavesRanksInOrderWhereSumsHaveOne) {
   }
 }
 
-// Ranks 0 and 2 have a host, and ends of the list are no hosts of one.
+// Ranks 0 and 2 share a host and rank 1 does not, so comparing only the first and last rank fails.
 TEST(RankOrder, LooksAtAllRanksToFindOneHost) {
   const Requirements requirements{.elements = 100'000, .peers_memory = true};
   for (const Candidate& candidate : candidates({{0, 1, 0}}, requirements, {})) {

@@ -17,7 +17,7 @@
 
 namespace cnn::tests {
 
-// Runs a function as each of n ranks, on a thread each. Returns what each threw, or "".
+// Runs a function as each of n ranks, each on a thread. Returns the error of each rank, or "".
 inline std::vector<std::string> as_threads(int ranks, const allreduce::SharedMemoryOptions& options,
                                            const std::function<void(allreduce::Transport&)>& work) {
   allreduce::SharedMemory memory = allreduce::SharedMemory::for_threads(ranks, options);
@@ -39,8 +39,8 @@ inline std::vector<std::string> as_threads(int ranks, const allreduce::SharedMem
   return errors;
 }
 
-// Returns the numbers that a rank adds: of all sizes, so that the order of sums shows; or small
-// whole numbers.
+// Returns the numbers that a rank contributes: small integers on request, otherwise numbers of all
+// magnitudes, which make the order of sums visible.
 inline std::vector<float> contribution(int rank, std::size_t n, bool whole_numbers) {
   std::mt19937 random(static_cast<unsigned>(rank) + 1);
   std::vector<float> values(n);
@@ -51,18 +51,18 @@ inline std::vector<float> contribution(int rank, std::size_t n, bool whole_numbe
   return values;
 }
 
-// A reduction that a test makes.
+// The parameters of one reduction.
 struct Job {
   std::string algorithm;
   std::size_t elements = 0;
   allreduce::Options options = {};
-  std::size_t pieces = 1;  // of the buffer, with gaps between
+  std::size_t pieces = 1;  // pieces of the buffer, with gaps between them
   float factor = 1;
   bool whole_numbers = false;
   int times = 1;
 };
 
-// This rank's result.
+// Runs the reduction and returns this rank's result.
 inline std::vector<float> reduce(allreduce::Transport& transport,
                                  const allreduce::Topology& topology, const Job& job) {
   const std::size_t gap = 3;
@@ -92,7 +92,7 @@ inline std::vector<float> reduce(allreduce::Transport& transport,
     for (const std::span<float>& piece : pieces) {
       result.insert(result.end(), piece.begin(), piece.end());
     }
-    // No rank starts anew while another copies.
+    // A barrier keeps every rank from starting the next reduction while another rank still copies.
     std::vector<int> all(static_cast<std::size_t>(transport.ranks()));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       all[rank] = static_cast<int>(rank);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr SharedMemoryOptions few_segments{.segment_bytes = std::size_t{1} << 23U};
 
-// Simulates all ranks at once; each has a set of parts, and no part is sent before it is there.
+// Simulates the sets of parts of all ranks; no rank may send a part before it has it.
 TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
   std::vector<int> counts{256, 257, 1000, 1024};
   for (int ranks = 1; ranks <= 33; ++ranks) {
@@ -39,7 +39,7 @@ TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
         for (int i = 0; i < mine.count; ++i) {
           const std::size_t part = static_cast<std::size_t>(mine.receives + i) % n;
           ASSERT_TRUE(before[from][part]);
-          ASSERT_FALSE(before[rank][part]) << "it travels twice";
+          ASSERT_FALSE(before[rank][part]) << "the part is sent twice";
           has[rank][part] = true;
         }
       }
@@ -72,7 +72,8 @@ TEST(Broadcast, GivesAllRanksTheValuesOfRankZero) {
   for (const int ranks : {1, 2, 3, 6, 8, 9}) {
     const auto errors = tests::as_threads(ranks, few_segments, [&](Transport& transport) {
       Broadcast broadcast(transport);
-      for (const std::size_t count : {1U, 262'144U, 600'001U}) {  // floats; a part has 262,144
+      // Counts floats; a part holds 262,144.
+      for (const std::size_t count : {1U, 262'144U, 600'001U}) {
         std::vector<float> values = tests::contribution(transport.rank(), count, false);
         broadcast.run(std::as_writable_bytes(std::span(values)));
         check(values == tests::contribution(0, count, false), "other values than rank 0's");

@@ -10,7 +10,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// The header takes whole huge pages: 640 bytes for each rank and 8 bytes for each pair.
+// The header takes whole huge pages, with 640 bytes per rank and 8 bytes per pair.
 TEST(SharedHeader, TakesAtMostTenMebibytesForAThousandRanks) {
   constexpr std::size_t mib = std::size_t{1} << 20U;
   for (const auto& [ranks, most] :

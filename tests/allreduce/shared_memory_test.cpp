@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 using tests::as_threads;
 using tests::Job;
 
-// Forks ranks 1, 2, ...; this process is rank 0. The exit code of a child is 0 if work returned, 75
-// if it threw PeerLost, 1 if it threw something else.
+// Forks ranks 1, 2 and so on; this process is rank 0. A child exits with 0 if `work` returned, with
+// 75 if it threw PeerLost and with 1 otherwise.
 class Processes {
  public:
   Processes(int ranks, const SharedMemoryOptions& options,
@@ -117,10 +117,11 @@ TEST(SharedMemory, NamesAProcessThatHasEnded) {
                           tests::reduce(transport, topology, job);
                         });
     const auto transport = processes.join();
-    try {  // A rank that is done with the first reduction may report the loss during either.
+    // A rank that has completed the first reduction may report the loss in either of the two.
+    try {
       tests::reduce(*transport, topology, job);
       tests::reduce(*transport, topology, job);
-      ADD_FAILURE() << "nobody missed rank 2";
+      ADD_FAILURE() << "no rank noticed the loss of rank 2";
     } catch (const PeerLost& error) {
       EXPECT_EQ(error.rank(), 2) << error.what();
       EXPECT_EQ(error.exit_code(), 75);
@@ -129,7 +130,7 @@ TEST(SharedMemory, NamesAProcessThatHasEnded) {
   }
 }
 
-// Each call of idle() checks the peers at most once, and only if the last check is 2 ms ago.
+// Each call of idle() checks the peers at most once, and only if the last check was 2 ms ago.
 TEST(SharedMemory, ReportsARankThatHasLeftAtTheSecondCheck) {
   std::latch have_left(3);
   const std::vector<std::string> errors =
@@ -143,7 +144,8 @@ TEST(SharedMemory, ReportsARankThatHasLeftAtTheSecondCheck) {
         for (int spin = 0; spin < 200; ++spin) {
           transport.idle(1);
         }
-        for (const int waits_for : {1, 2, 3}) {  // Each may have sent a message before it left.
+        // Each rank may have sent a message before it left.
+        for (const int waits_for : {1, 2, 3}) {
           std::this_thread::sleep_for(3ms);
           transport.idle(waits_for);
         }
@@ -160,7 +162,7 @@ TEST(SharedMemory, KeepsTheFirstCulpritThatALeavingRankNames) {
           transport.leave(2);
           transport.leave(std::nullopt);
         }
-        while (transport.rank() == 0) {  // ends by what idle() throws
+        while (transport.rank() == 0) {  // idle() ends the loop by throwing
           transport.idle(1);
         }
       });
@@ -185,7 +187,7 @@ TEST(SharedMemory, BlamesTheLateRankNotThoseThatWaitForIt) {
 
 TEST(SharedMemory, ReportsThatARankHasLeft) {
   const auto errors = as_threads(3, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
-    check(transport.rank() != 1, "no more memory");  // of its own, not of the exchange
+    check(transport.rank() != 1, "no more memory");  // the rank's error is not one of the exchange
     tests::reduce(transport, ranks_on_hosts(1, 3), {.algorithm = "ring", .elements = 500});
   });
   EXPECT_EQ(errors[1], "no more memory");
@@ -226,7 +228,7 @@ TEST(SharedMemory, IsSealedAndClosedOnExec) {
   EXPECT_NE(::fcntl(file, F_GETFD) & FD_CLOEXEC, 0);
 }
 
-// Collectives of NCCL and MPI do not tell which rank they wait for.
+// NCCL and MPI collectives do not tell which rank they wait for.
 TEST(SharedMemory, NamesNoRankWhenAnUnknownRankIsAwaited) {
   SharedMemoryOptions options{.segment_bytes = 1 << 16U};
   options.wait_timeout = 50ms;

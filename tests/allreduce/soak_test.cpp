@@ -23,15 +23,16 @@ namespace {
 
 constexpr int soak_ranks = 4;
 constexpr std::size_t most_elements = 6000;
-constexpr std::size_t most_kib_more = 8192;  // of a process, after its first operations
+// Bounds the growth of a process after its first operations.
+constexpr std::size_t most_kib_more = 8192;
 constexpr SharedMemoryOptions soak_segments{.segment_bytes = std::size_t{1} << 26U};
 
 struct SoakLength {
-  int reductions = 0;  // different ones, each of its own size
-  int operations = 0;  // each repeats one of the reductions
+  int reductions = 0;  // number of different reductions, each with a size of its own
+  int operations = 0;  // number of runs, each of which repeats one of the reductions
 };
 
-// An algorithm with its options and the size of the buffer.
+// An algorithm with its options and its buffer size.
 struct SoakReduction {
   const Algorithm* algorithm = nullptr;
   Options options;
@@ -55,12 +56,12 @@ std::optional<SoakReduction> draw_reduction(std::mt19937& random) {
     make_plan(*reduction.algorithm, ranks_on_hosts(1, soak_ranks), 0, reduction.elements,
               reduction.options);
     return reduction;
-  } catch (const Error&) {  // it does not have this order or wire
+  } catch (const Error&) {  // the algorithm does not support this order or wire type
     return std::nullopt;
   }
 }
 
-// The same on all ranks.
+// All ranks draw the same reductions, because they pass the same random state.
 std::vector<SoakReduction> draw_reductions(int count, std::mt19937& random) {
   std::vector<SoakReduction> reductions;
   while (reductions.size() < static_cast<std::size_t>(count)) {
@@ -71,7 +72,7 @@ std::vector<SoakReduction> draw_reductions(int count, std::mt19937& random) {
   return reductions;
 }
 
-// Whole and so small that sums of them are exact in 16 bits.
+// Returns an integer so small that sums are exact in 16 bits.
 float soak_number(int rank, int operation, std::size_t element) {
   const std::size_t mixed = element * 2654435761U + static_cast<std::size_t>(rank) * 40503U +
                             static_cast<std::size_t>(operation) * 69069U;
@@ -117,7 +118,7 @@ class SoakRank {
     }
   }
 
-  // Throws Error if the sum is not that of plain loops.
+  // Throws Error if the sum differs from that of plain loops.
   void reduce(const SoakReduction& reduction, std::size_t engine, int operation) {
     std::uint64_t expected = 0, is = 0;
     for (std::size_t i = 0; i < reduction.elements; ++i) {
@@ -160,7 +161,7 @@ void soak(Transport& transport, const SoakLength& length) {
   check(after.resident_kib <= before.resident_kib + most_kib_more,
         "memory grew from " + std::to_string(before.resident_kib) + " to " +
             std::to_string(after.resident_kib) + " KiB");
-  check(after.descriptors <= before.descriptors + soak_ranks,  // others may be counting
+  check(after.descriptors <= before.descriptors + soak_ranks,  // other ranks may be counting theirs
         "descriptors grew from " + std::to_string(before.descriptors) + " to " +
             std::to_string(after.descriptors));
 }

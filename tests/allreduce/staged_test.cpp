@@ -15,7 +15,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// Does what it is given at once; keeps the first error for synchronize(), as streams do.
+// A stream that runs work at once and, like other streams, keeps the first error for synchronize().
 class PromptStream final : public Stream {
  public:
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
@@ -40,8 +40,8 @@ class PromptStream final : public Stream {
   std::exception_ptr error_;
 };
 
-// The communicator of one of three ranks that all have the same numbers.
-class ThreeAlike final : public Communicator {
+// The communicator of one of three ranks that contribute equal numbers.
+class ThreeEqualRanks final : public Communicator {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 3; }
@@ -85,7 +85,7 @@ class Staged : public testing::Test {
                           },
                       .wait_for = wait_here}) {}
 
-  ThreeAlike host;
+  ThreeEqualRanks host;
   std::deque<std::vector<float>> rooms;
   PromptStream stream;
   StagedCommunicator staged;
@@ -97,7 +97,7 @@ TEST_F(Staged, GivesTheSumsOfTheHostsCommunicatorStepAfterStep) {
   const std::array<std::span<float>, 1> second{c};
   staged.prepare(0, 8);
   staged.prepare(1, 4);
-  staged.prepare(0, 8);  // by another program of the same rank
+  staged.prepare(0, 8);  // another program of the same rank prepares it again
   EXPECT_EQ(rooms.size(), 2U);
   for (int step = 0; step < 3; ++step) {
     std::iota(a.begin(), a.end(), 1.0F);
@@ -120,7 +120,7 @@ TEST_F(Staged, EndsTheWaitOfTheDeviceAndThrowsWhenTheHostHasFailed) {
   staged.prepare(1, 4);
   host.fails = true;
   staged.all_reduce(stream, 0, pieces, 1);
-  staged.all_reduce(stream, 1, pieces, 1);  // is not tried any more, and waits for nobody
+  staged.all_reduce(stream, 1, pieces, 1);  // the second sum is skipped and waits for no rank
   EXPECT_EQ(tests::error_of([&] { stream.synchronize(); }), "a rank is lost");
   EXPECT_TRUE(host.order.empty());
 }

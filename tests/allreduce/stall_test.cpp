@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Returns what a rank says while its clock goes on by so much with each look.
+// Returns the warnings of a rank whose clock advances by `between_looks` at each poll.
 std::vector<std::string> said_in(int waits, seconds between_looks, bool comes_in_between) {
   std::vector<std::string> said;
   std::chrono::steady_clock::time_point now;
@@ -67,7 +67,7 @@ TEST(StallWarning, TellsTheProgressOfTheOtherRank) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-// A process that was stopped has not waited all that time.
+// The time in which the process was stopped does not count as waiting.
 TEST(StallWarning, IgnoresTimeInWhichTheProcessWasStopped) {
   EXPECT_TRUE(said_in(1059, seconds(100), false).empty());
 }

@@ -40,7 +40,7 @@ TEST(Symmetry, GivesTheTimeOfAllRanks) {
       {"direct", 3, 4, 24'000, {}},
       {"grid_of_direct", 12, 1, 24'000, {.dims = {3, 4}, .chunks = 4, .window = 2}},
       {"grid_of_direct", 6, 4, 36'000, {.dims = {4, 2, 3}, .chunks = 3, .window = 3}},
-      {"grid_of_direct", 4, 2, 4'000, {.dims = {4, 2}}},  // hosts end within a dimension
+      {"grid_of_direct", 4, 2, 4'000, {.dims = {4, 2}}},  // hosts end inside a dimension
       {"grid_of_rings", 4, 4, 76'800, {.dims = {4, 2, 2}, .chunks = 16, .window = 3}},
       {"doubling", 8, 2, 1'600, {.chunks = 2, .window = 2}},
       {"halving", 16, 1, 25'600, {.chunks = 16, .window = 4}},
@@ -49,7 +49,8 @@ TEST(Symmetry, GivesTheTimeOfAllRanks) {
     const Topology topology = ranks_on_hosts(of.hosts, of.each);
     const double all = simulate(plans_of_all(find(of.algorithm), topology, of.elements, of.options),
                                 topology, links);
-    // Messages of one moment take turns on the link of a host: whose comes first is not the same.
+    // A host's link serialises simultaneous messages, and the two simulations may order them
+    // differently.
     const double slack = of.each == 1 ? 1e-6 : 0.04;
     EXPECT_NEAR(by_host_0(of, links) / all, 1, slack)
         << of.algorithm << " of " << of.hosts << " hosts of " << of.each;
@@ -70,7 +71,7 @@ TEST(Symmetry, IsNotClaimedWhereRanksDiffer) {
   EXPECT_FALSE(symmetry_of(find("ring"), topology, {}));
 }
 
-// The whole choice, which would take messages by the million of all ranks.
+// Runs the whole choice, which would simulate millions of messages without symmetry.
 TEST(Symmetry, LetsThousandsOfRanksBeSimulated) {
   for (const int hosts : {128, 512}) {
     const Topology topology = ranks_on_hosts(hosts, 8);

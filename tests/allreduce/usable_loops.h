@@ -6,7 +6,7 @@
 
 namespace cnn::tests {
 
-// The tables that this processor can run, the fastest last.
+// Returns the loop tables that this processor can run, the fastest one last.
 inline std::vector<const allreduce::simd::Loops*> usable_loops() {
   std::vector<const allreduce::simd::Loops*> all{&allreduce::simd::plain_loops()};
   if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&

@@ -13,7 +13,7 @@ namespace {
 constexpr ImageFormat format{32, 32, 3, DataType::u8};
 using Image = std::vector<std::byte>;
 
-// Pixel (y, x) is (y + 1, x + 1, 7): never zero, so that padding shows.
+// Pixel (y, x) has the value (y + 1, x + 1, 7), which is never zero, so padding is visible.
 Image coordinates() {
   Image image(format.bytes());
   for (std::size_t pixel = 0; pixel < 1024; ++pixel) {
@@ -40,7 +40,7 @@ TEST(CropAndFlip, MovesMirrorsAndPadsWithoutOtherChanges) {
   const Transform transform = crop_and_flip(format, 4, 1);
   for (std::int64_t position = 0; position < 200; ++position) {
     const Image image = transformed(transform, position);
-    // The middle is never padding, so it tells what was drawn.
+    // The middle pixel is never padding, so it reveals the random draws.
     const auto middle = pixel(image, 16, 16);
     const auto right = pixel(image, 16, 17);
     const bool mirrored = right[1] < middle[1];
@@ -99,7 +99,7 @@ TEST(CropAndFlip, MovesWholeFloats) {
     ++corners[result[0]];
     EXPECT_EQ(result[0] + result[1], 3.0F);
   }
-  EXPECT_EQ(corners.size(), 2U);  // mirrored or not
+  EXPECT_EQ(corners.size(), 2U);  // one result is mirrored, the other is not
 }
 
 }  // namespace

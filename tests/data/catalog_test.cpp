@@ -44,7 +44,7 @@ TEST(Catalog, KnowsTheSizesOfTheOriginals) {
 }
 
 TEST(Catalog, TellsWhatCanRun) {
-  EXPECT_TRUE(can_run(find("imagenet")));  // on synthetic images
+  EXPECT_TRUE(can_run(find("imagenet")));  // it runs on synthetic images
   EXPECT_TRUE(can_run(find("tensors")));
   EXPECT_FALSE(can_run(find("coco")));
 }

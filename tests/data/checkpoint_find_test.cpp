@@ -79,7 +79,7 @@ TEST(FindNewest, SaysWhichCheckpointItFellBackTo) {
   }
 }
 
-// Each of these once meant: start from step 0 and overwrite the index.
+// With each of these indices the program once started from step 0 and overwrote the index.
 TEST(FindNewest, RefusesAnIndexThatCannotBeFollowed) {
   const TemporaryFolder folder;
   folder.write("model.ckpt-10.safetensors", "");
@@ -137,7 +137,7 @@ TEST(StepOf, IsTheNumberAfterTheLastDash) {
   EXPECT_EQ(step_of("model-3.ckpt-99999999999999999999"), 0);
 }
 
-// The smallest file that is whole: no tensors.
+// Writes the smallest complete file, which has no tensors.
 fs::path write_whole_checkpoint(const TemporaryFolder& folder, const std::string& name) {
   return folder.write(name, safetensors("{}", ""));
 }

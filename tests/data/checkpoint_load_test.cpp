@@ -16,7 +16,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A file as any program may write it: every tensor has two values, its number and the next.
+// Writes a file as another program might: every tensor has two values, its index and the next
+// integer.
 fs::path write(const TemporaryFolder& folder, const std::vector<std::string>& names) {
   std::vector<StoredTensor> tensors;
   for (const std::string& name : names) {
@@ -70,7 +71,7 @@ TEST(LoadCheckpoint, SaysInOneLineWhichTensorsAreNotFinite) {
   const fs::path path = folder.path() / "model.ckpt-12.safetensors";
   const std::vector<StoredTensor> tensors{
       {"v/a", StoredType::f32, {2}}, {"v/b", StoredType::f32, {2}}, {"v/c", StoredType::f32, {2}}};
-  // Returns the notices for a file whose tensors from this one on have an infinity.
+  // Returns the notices for a file in which all tensors from `first` on contain an infinity.
   const auto notices = [&](std::size_t first) {
     std::vector<float> values;
     write_safetensors(path, tensors, [&](std::size_t index) {
@@ -161,7 +162,7 @@ TEST(LoadCheckpoint, TakesTheLossScaleOrLeavesIt) {
   EXPECT_THAT(result.values.at(1), ElementsAre(1, 2));
 }
 
-// A checkpoint without variables whose global_step is of that type and has these bytes.
+// Loads a checkpoint without variables whose global_step has this type and these bytes.
 std::int64_t step_from(const std::string& type, const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string header = R"({"global_step":{"dtype":")" + type +
@@ -177,9 +178,9 @@ TEST(LoadCheckpoint, TakesTheGlobalStepOfAnyType) {
   EXPECT_EQ(step_from("F32", little_endian(0x42DC0000, 4)), 110);
   EXPECT_THAT(error_of([] { step_from("I64", std::string(8, '\xff')); }), HasSubstr("negative"));
   EXPECT_THAT(error_of([] { step_from("F32", little_endian(0x7FC00000, 4)); }),
-              HasSubstr("no step"));  // NaN
+              HasSubstr("no step"));  // the bytes of NaN
   EXPECT_THAT(error_of([] { step_from("F32", little_endian(0x3F000000, 4)); }),
-              HasSubstr("no step"));  // 0.5
+              HasSubstr("no step"));  // the bytes of 0.5
 }
 
 TEST(LoadCheckpoint, TakesTheStepFromTheNameOtherwise) {
@@ -199,7 +200,8 @@ TEST(LoadCheckpoint, NamesAnOlderOneThatIsWholeWhereTheNewestIsCutOff) {
   const TemporaryFolder folder;
   const fs::path newest = write(folder, {"v/a"});
   fs::copy_file(newest, folder.path() / "model.ckpt-3.safetensors");
-  fs::copy_file(newest, folder.path() / "model.ckpt-20.safetensors");  // newer: no help
+  // The message must not suggest a newer file.
+  fs::copy_file(newest, folder.path() / "model.ckpt-20.safetensors");
   folder.write("model.ckpt-7.safetensors", "cut");
   fs::resize_file(newest, fs::file_size(newest) - 1);
   EXPECT_THAT(error_of([&] { load(newest, only_a, [](std::size_t, std::span<const float>) {}); }),

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 const std::vector<NamedTensor> two_variables{{"v/a", {2}}, {"v/b", {2, 3}}};
 
-// Every value is `value`.
+// Saves variables whose elements all equal `value`.
 fs::path save_constant(const SaveOptions& options, float value) {
   std::vector<float> values;
   return save(options, two_variables, [&](std::size_t index) {
@@ -107,7 +107,7 @@ TEST(Checkpoint, SaysWhichFolderCannotBeMade) {
   }
 }
 
-// A limit of the size of files stands for a full disk: the write fails half-way.
+// A limit on the file size stands for a full disk: the write fails halfway.
 TEST(Checkpoint, LeavesTheOldOneWhenTheDiskIsFull) {
   const TemporaryFolder folder;
   const fs::path old = save_constant({.train_dir = folder.path(), .global_step = 1}, 5);
@@ -138,7 +138,7 @@ TEST(Checkpoint, LeavesTheOldOneWhenTheValuesCannotBeHad) {
   EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-1.safetensors"));
 }
 
-// The step is also the value, so that a mixture of two checkpoints would show.
+// The step is also the value, so a mixture of two checkpoints would show.
 [[noreturn]] void save_until_killed(const fs::path& dir, std::int64_t step) {
   while (true) {
     ++step;

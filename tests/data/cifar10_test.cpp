@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const std::filesystem::path pickles = std::filesystem::path(CNN_SOURCE_DIR) / "tests/data/pickles";
 
-// A record of the binary form: planes of 1, 2 and 3.
+// Returns a record of the binary format whose planes have the values 1, 2 and 3.
 std::string record(int label) {
   return static_cast<char>(label) + std::string(1024, '\1') + std::string(1024, '\2') +
          std::string(1024, '\3');
@@ -65,8 +65,9 @@ TEST(Cifar10, NamesAFileThatIsMissingBetweenOthers) {
   EXPECT_THAT(error_of([&] { open_test(folder); }), HasSubstr("no file test_batch or"));
 }
 
-// Written by numpy 1.16 on Python 2.7, numpy 1.26 and numpy 2: pixel i is 33 + 7 i mod 90, but the
-// first eight are those below. Labels 3 and 9 (1 and 2 in the file in Fortran order).
+// numpy 1.16 on Python 2.7, numpy 1.26 and numpy 2 wrote the files. Pixel i is 33 + 7 i mod 90,
+// except that the first eight are those below. The labels are 3 and 9, or 1 and 2 in the file in
+// Fortran order.
 class Cifar10Pickle : public testing::TestWithParam<const char*> {};
 
 TEST_P(Cifar10Pickle, IsReadAsPythonMeantIt) {
@@ -81,7 +82,7 @@ TEST_P(Cifar10Pickle, IsReadAsPythonMeantIt) {
     const ReadExample read = read_one(*cifar, static_cast<std::int64_t>(example));
     EXPECT_EQ(read.label, fortran ? example + 1 : (example == 0 ? 3 : 9));
     for (std::size_t i = 0; i < 3072; ++i) {
-      const std::size_t stored = i % 3 * 1024 + i / 3;  // planes in the file
+      const std::size_t stored = i % 3 * 1024 + i / 3;  // the file stores planes
       const std::size_t formula = 33 + (example * 3072 + stored) * 7 % 90;
       const bool special = example == 0 && stored < first.size();
       ASSERT_EQ(read.image[i], special ? static_cast<std::size_t>(first.at(stored)) : formula);
@@ -98,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(AllWriters, Cifar10Pickle,
                            return name.substr(0, name.find('.'));
                          });
 
-// {'data': <bytes>, 'labels': [label]} in protocol 3.
+// Returns {'data': <bytes>, 'labels': [label]} as a pickle of protocol 3.
 std::string pickle_of(const std::string& data, int label) {
   return "\x80\x03}(X" + little_endian(4, 4) + "dataB" + little_endian(data.size(), 4) + data +
          "X" + little_endian(6, 4) + "labels](K" + std::string(1, static_cast<char>(label)) + "eu.";

@@ -22,7 +22,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Example i: label i, every byte of its 2 x 2 image i. One index fails, if asked to.
+// Example i has label i and a 2 x 2 image of bytes i. If requested, one index throws.
 class Counting final : public Dataset {
  public:
   explicit Counting(std::int64_t size, std::int64_t broken = -1) : size_(size), broken_(broken) {}
@@ -68,12 +68,12 @@ TEST(Feeder, TellsWhetherABatchIsReady) {
   feeder.next();
   Feeder alone(dataset, {.batch = 2, .buffers = 1});
   alone.next();
-  EXPECT_FALSE(alone.has_next()) << "the only buffer is the caller's";
+  EXPECT_FALSE(alone.has_next()) << "the caller holds the only buffer";
   const Counting broken(8, 2);
   Feeder failing(broken, {.batch = 2, .buffers = 2, .order = Order::sequential});
   failing.next();
   EXPECT_THROW(failing.next(), Error);
-  EXPECT_FALSE(failing.has_next()) << "that is for next() to throw";
+  EXPECT_FALSE(failing.has_next()) << "only next() throws the error";
 }
 
 TEST(Feeder, ReadsInOrderAndWrapsWithinABatch) {
@@ -151,7 +151,7 @@ TEST(Feeder, TransformsByTheGlobalPositionOfAnExample) {
                           .shards = 2,
                           .transform = position_only});
   const Batch& batch = feeder.next();
-  // Step 4 of the global batch of 4 starts at 16; the second half is ours.
+  // Step 4 of the global batch of 4 starts at example 16; this shard has the second half.
   EXPECT_EQ(batch.images[1], std::byte{18});
   EXPECT_EQ(batch.images[5], std::byte{19});
   EXPECT_EQ(batch.images[4], std::byte{19 % 3});
@@ -165,13 +165,13 @@ TEST(Feeder, ReusesItsMemoryButNotTheBatchThatIsOut) {
     const Batch& batch = feeder.next();
     memory.insert(batch.images.data());
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(batch.images.data()) % 64, 0U);
-    std::this_thread::sleep_for(std::chrono::microseconds(200));  // readers run ahead meanwhile
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // the readers run ahead meanwhile
     EXPECT_EQ(batch.labels[0], 4 * step % 100);
   }
   EXPECT_EQ(memory.size(), 3U);
 }
 
-// Large and fast: what is asked to be read ahead is counted.
+// A large and fast data set that records the examples it is told to read ahead.
 class OnDisk final : public Dataset {
  public:
   std::int64_t size() const override { return 100'000; }
@@ -189,7 +189,7 @@ class OnDisk final : public Dataset {
     const std::lock_guard lock(mutex_);
     return ahead_;
   }
-  // Waits until so many examples were asked for, and for those that would be too many.
+  // Waits until `examples` examples were requested, and a little longer to notice any excess.
   void wait_for(std::size_t examples) const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (ahead().size() < examples && std::chrono::steady_clock::now() < deadline) {
@@ -269,10 +269,10 @@ TEST(Feeder, SaysHowLongTheCallerWaited) {
   const Counting fast(10);
   Feeder other(fast, {.batch = 1});
   double least = 1;
-  for (int i = 0; i < 50; ++i) {  // others use the processors too
+  for (int i = 0; i < 50; ++i) {  // repeated, because other jobs use the processors too
     least = std::min(least, other.next().seconds_waited);
   }
-  EXPECT_LT(least, 0.005) << "where a batch is there already";
+  EXPECT_LT(least, 0.005) << "a batch is ready already";
 }
 
 TEST(Feeder, ThrowsAReadersErrorAtTheBatchItBelongsTo) {
@@ -291,7 +291,7 @@ TEST(Feeder, StopsWhileItsThreadsReadOrWait) {
     Feeder waiting(fast, {.batch = 2, .threads = 3});
     waiting.next();
   }
-  SUCCEED();  // or hangs
+  SUCCEED();  // otherwise the test hangs
 }
 
 TEST(Feeder, RefusesOptionsThatMakeNoSense) {

@@ -22,13 +22,15 @@ using tests::TemporaryFolder;
 std::string gzip(const std::string& bytes);
 
 std::string little_endian(std::uint64_t number, int bytes);
-// An idx file of unsigned bytes.
+// Returns an idx file of unsigned bytes.
 std::string idx(const std::vector<std::uint32_t>& dims, const std::string& elements);
-// An MNIST training set of `count` images: image i has all pixels i, label i mod 10.
+// Writes an MNIST training set of `count` images. All pixels of image i are i; its label is i mod
+// 10.
 void write_mnist(const TemporaryFolder& folder, std::uint32_t count);
-// A safetensors file with this header and these bytes after it.
+// Returns a safetensors file with this header, followed by these bytes.
 std::string safetensors(const std::string& header, const std::string& bytes);
-// A `tensors` data set of `count` images 2 x 1 x 3: image i has the values 6 i .. 6 i + 5, label i.
+// Writes a `tensors` data set of `count` images of 2 x 1 x 3. Image i has the values 6 i to 6 i + 5
+// and the label i.
 std::filesystem::path write_tensors(const TemporaryFolder& folder, std::int64_t count);
 
 struct ReadExample {

@@ -34,7 +34,7 @@ TEST(FolderLock, DiesWithItsProcess) {
   const pid_t child = ::fork();
   if (child == 0) {
     const FolderLock lock(folder.path());
-    ::_exit(0);  // no destructor
+    ::_exit(0);  // exits without running destructors
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

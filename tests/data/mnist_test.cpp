@@ -58,8 +58,8 @@ TEST(Mnist, ReadsAFileOfSeveralCompressedStreams) {
   EXPECT_THAT(read_one(*open(find("mnist"), in(folder)), 1).image, Each('x'));
 }
 
-// The examples of the distribution's package, where it is installed. The sums come from a program
-// of a few lines over the same files.
+// Reads the examples of the distribution's package if it is installed. A program of a few lines
+// over the same files gave the expected sums.
 TEST(Mnist, ReadsFashionMnist) {
   const std::string dir = "/usr/share/datasets/fashion-mnist";
   if (!std::filesystem::exists(dir)) {
@@ -108,7 +108,8 @@ TEST(Mnist, RejectsALyingCountWithoutTakingThatMemory) {
               HasSubstr("less than its header"));
 }
 
-// The images are cut off, which only shows once they are unpacked: the counts are compared before.
+// The images are truncated, which shows only when they are unpacked. The reader compares the counts
+// before that.
 TEST(Mnist, ComparesTheCountsBeforeItUnpacksTheImages) {
   EXPECT_THAT(error_with(gzip(idx({1'300'000, 28, 28}, "x")), gzip(two_labels), ".gz"),
               AllOf(HasSubstr("1300000 images"), HasSubstr("2 labels")));

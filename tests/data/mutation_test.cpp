@@ -1,6 +1,6 @@
-// Small valid files, changed at random places: whatever reads them either works or throws Error.
-// Anything else (a crash, another exception, an allocation beyond memory) ends the test program;
-// the sanitizers see the rest.
+// Mutation fuzzing: changes small valid files at random places. The reader must either succeed or
+// throw Error. A crash, another exception or an excessive allocation ends the test program;
+// sanitizers find further errors.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -21,7 +21,7 @@ std::size_t below(Random& random, std::size_t limit) {
   return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
 }
 
-// Bytes that matter to some format: limits of lengths, opcodes, JSON.
+// Returns a byte that is special in some format, such as a limit of a length, an opcode or JSON.
 char interesting(Random& random) {
   constexpr std::string_view bytes("\x00\x01\x7f\x80\xff\x1f\x8b(]})tRbcu.e0a2\x95\x8e\x93\"{[-9",
                                    29);
@@ -29,7 +29,7 @@ char interesting(Random& random) {
                                : static_cast<char>(below(random, 256));
 }
 
-// The places that decide lie at both ends of a file.
+// Prefers places at both ends of a file, where headers and trailers are.
 std::size_t place_in(Random& random, std::size_t size) {
   const std::size_t edge = std::min<std::size_t>(size, 300);
   switch (below(random, 3)) {
@@ -70,7 +70,7 @@ struct Outcome {
   int accepted = 0, rejected = 0;
 };
 
-// Writes `rounds` mutants of the file under its own name and lets `read` read each.
+// Writes `rounds` mutants of the file under its own name and calls `read` for each.
 Outcome survive(const std::filesystem::path& path, int rounds, const std::function<void()>& read) {
   Random random(20240117);  // NOLINT: the same mutants every time
   const std::string original = read_file(path);
@@ -139,7 +139,7 @@ TEST(Mutants, NeverCrashForTensors) {
   const Outcome outcome =
       survive(path, 1500, [&] { read_everything(*open(find("tensors"), {.dir = path.string()})); });
   EXPECT_GT(outcome.rejected, 500);
-  EXPECT_GT(outcome.accepted, 50);  // a changed pixel is a pixel
+  EXPECT_GT(outcome.accepted, 50);  // a changed pixel is still a valid pixel
 }
 
 TEST(Mutants, NeverCrashForCheckpoints) {

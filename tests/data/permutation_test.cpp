@@ -34,12 +34,12 @@ TEST(Permutation, DependsOnSeedAndEpoch) {
     same_seed += Permutation(1000, 1, 0)(i) == Permutation(1000, 1, 1)(i) ? 1 : 0;
     same_epoch += Permutation(1000, 1, 0)(i) == Permutation(1000, 2, 0)(i) ? 1 : 0;
   }
-  EXPECT_LT(same_seed, 10);  // one is expected by chance
+  EXPECT_LT(same_seed, 10);  // chance alone gives one
   EXPECT_LT(same_epoch, 10);
 }
 
-// Every example comes to every tenth of an epoch equally often: over 2000 epochs 200 times each,
-// with a standard deviation of 13.
+// Over 2000 epochs, each example falls into each tenth of an epoch 200 times on average, with a
+// standard deviation of 13.
 TEST(Permutation, ShufflesEvenly) {
   std::array<std::array<int, 10>, 10> counts{};
   for (std::int64_t epoch = 0; epoch < 2000; ++epoch) {
@@ -55,7 +55,8 @@ TEST(Permutation, ShufflesEvenly) {
   }
 }
 
-// Neighbours in the file must not stay neighbours. In a random order the mean distance is a third.
+// Neighbours in the file must not stay neighbours. In a random order their mean distance is a third
+// of the size.
 TEST(Permutation, SeparatesNeighbours) {
   const Permutation permutation(50000, 1, 1);
   double distance = 0;

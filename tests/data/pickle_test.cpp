@@ -28,7 +28,7 @@ std::int64_t integer_of(const std::string& text) {
 
 std::string text_of(const std::string& text) { return std::string(parse(text).root().text()); }
 
-// The opcodes of a short text, and of a call of numpy's function with these arguments.
+// Returns the opcodes of a short text.
 std::string short_text(const std::string& text) {
   return "U" + std::string(1, static_cast<char>(text.size())) + text;
 }
@@ -83,7 +83,7 @@ TEST(Pickle, FindsKeysWrittenAsBytesOrText) {
       "bK\x02"
       "C\x01"
       "aK\x03u.");
-  EXPECT_EQ(pickle.find(pickle.root(), "a")->integer, 3);  // the later one
+  EXPECT_EQ(pickle.find(pickle.root(), "a")->integer, 3);  // the later entry wins
   EXPECT_EQ(pickle.find(pickle.root(), "b")->integer, 2);
   EXPECT_EQ(pickle.find(pickle.root(), "c"), nullptr);
   const Pickle list = parse("].");
@@ -109,8 +109,8 @@ TEST(Pickle, CallsNothingButNamesWhatItWasAskedFor) {
   EXPECT_THAT(unpickling_error("cnumpy\nndarray\n)R."), HasSubstr("numpy.ndarray"));
   EXPECT_THAT(unpickling_error("c_codecs\nencode\n."), HasSubstr("_codecs.encode"));
   EXPECT_THAT(unpickling_error("c\x1b[2J\nx\n."),
-              HasSubstr("?[2J.x"));  // no control bytes to a terminal
-  EXPECT_THAT(unpickling_error(")\x81."), HasSubstr("opcode 129 at byte 1"));  // NEWOBJ
+              HasSubstr("?[2J.x"));  // replaces control characters for the terminal
+  EXPECT_THAT(unpickling_error(")\x81."), HasSubstr("opcode 129 at byte 1"));  // the opcode NEWOBJ
   EXPECT_THAT(unpickling_error("\xfe."), HasSubstr("opcode 254 at byte 0"));
 }
 
@@ -137,7 +137,8 @@ TEST(Pickle, NeverReadsByALyingLength) {
 
 TEST(Pickle, RejectsAStackThatDoesNotFit) {
   EXPECT_THAT(unpickling_error("."), HasSubstr("stack is empty"));
-  EXPECT_THAT(unpickling_error("K\x01(\x85."), HasSubstr("stack is empty"));  // not below a mark
+  // The mark hides the value below it.
+  EXPECT_THAT(unpickling_error("K\x01(\x85."), HasSubstr("stack is empty"));
   EXPECT_THAT(unpickling_error("t."), HasSubstr("no mark"));
   EXPECT_THAT(unpickling_error("NNa."), HasSubstr("adds to"));
   EXPECT_THAT(unpickling_error("](NNu."), HasSubstr("adds to"));
@@ -146,7 +147,7 @@ TEST(Pickle, RejectsAStackThatDoesNotFit) {
   EXPECT_THAT(unpickling_error("N)R."), HasSubstr("what is called"));
 }
 
-// numpy.core.numeric._frombuffer(b'abcdef', dtype, shape, order)
+// Returns the call numpy.core.numeric._frombuffer(b'abcdef', dtype, shape, order) as opcodes.
 std::string array(const std::string& shape, const std::string& type, const char* order = "C") {
   return "cnumpy.core.numeric\n_frombuffer\n(" + short_text("abcdef") + "cnumpy\ndtype\n" +
          short_text(type) + "\x85R(" + shape + "t" + short_text(order) + "tR.";
@@ -195,7 +196,7 @@ TEST(Pickle, TakesDeepNestingAndCyclesWithoutRecursion) {
                   "a.")
                 .root()
                 .items.size(),
-            1U);  // a list in itself
+            1U);  // a list that contains itself
 }
 
 }  // namespace

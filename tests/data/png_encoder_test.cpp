@@ -26,7 +26,7 @@ std::uint32_t png_number(std::string_view bytes) {
   return number;
 }
 
-// Divides a file into its chunks and checks the checksum of each.
+// Divides a file into its chunks and checks the CRC of each.
 std::vector<PngChunk> png_chunks(std::span<const std::byte> bytes) {
   std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   EXPECT_EQ(left.substr(0, 8), "\x89PNG\r\n\x1A\n");

@@ -25,7 +25,7 @@ std::string reading_error(const std::string& header, std::size_t bytes) {
   return reading_error(safetensors(header, std::string(bytes, 'x')));
 }
 
-// One tensor `a` with that description, as JSON without its braces.
+// Reads a file with one tensor `a`; `description` is its JSON without the braces.
 std::string error_for_tensor(const std::string& description, std::size_t bytes = 8) {
   return reading_error("{\"a\":{" + description + "}}", bytes);
 }
@@ -60,7 +60,7 @@ TEST(Safetensors, ReadsWhatItWrote) {
   EXPECT_EQ(file.find("v"), nullptr);
 }
 
-// The exact bytes: what any other reader of the format sees.
+// Other programs read the format, so this test fixes the exact bytes.
 TEST(Safetensors, WritesTheDocumentedForm) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "a.safetensors";

@@ -53,7 +53,7 @@ TEST(Tensors, AreFedInFileOrderAndWrapWithinABatch) {
 }
 
 TEST(Tensors, RejectFilesOfAnotherContent) {
-  const std::string value = little_endian(0x7FC00000, 4);  // NaN is a value like any other
+  const std::string value = little_endian(0x7FC00000, 4);  // NaN, which is an ordinary value here
   EXPECT_EQ(loading_error(pair(one_image, one_label), value + little_endian(7, 4)), "");
   EXPECT_THAT(loading_error("{}", ""), HasSubstr("no tensor 'images'"));
   EXPECT_THAT(loading_error(R"({"images":{)" + one_image + "}}", value),

@@ -37,9 +37,9 @@ TEST(WindowedPermutation, ReadsFewRunsInAWindow) {
     for (std::int64_t place = first; place < end; ++place) {
       ahead.insert(permutation.in_runs(place));
     }
-    EXPECT_EQ(read, ahead) << "what is read ahead is what the window needs";
+    EXPECT_EQ(read, ahead) << "the window needs the examples that are read ahead";
   }
-  // Neighbours in the order of runs are neighbours on the disk, but for the runs' ends.
+  // Neighbours in the order of runs are neighbours on the disk, except at the ends of runs.
   std::int64_t breaks = 0;
   for (std::int64_t place = 1; place < size; ++place) {
     breaks +=
@@ -57,7 +57,7 @@ TEST(WindowedPermutation, ShufflesAnewInEveryEpochAndForEverySeed) {
   for (std::size_t i = 1; i < order.size(); ++i) {
     in_place += static_cast<int>(order[i] == order[i - 1] + 1);
   }
-  EXPECT_LT(in_place, 100) << "neighbours are torn apart";
+  EXPECT_LT(in_place, 100) << "neighbours do not stay together";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// libFuzzer target: files of --class_list, for a folder of four classes.
+// libFuzzer target that reads --class_list files for a folder of four classes.
 #include <filesystem>
 #include <fstream>
 #include <set>

@@ -1,4 +1,4 @@
-// libFuzzer target: command lines, a word in each line, and flag files.
+// libFuzzer target that parses command lines, one word per line, and flag files.
 #include "bench/flags/flags.h"
 
 #include <sstream>
@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::string> words;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("flagfile") == line.npos) {  // which would read any file, and write to no one
+    // Skips the flag that could read any file of the machine.
+    if (line.find("flagfile") == line.npos) {
       words.push_back(line);
     }
   }

@@ -12,7 +12,7 @@
 
 namespace cnn::fuzz {
 
-// Runs a parser, which may refuse its input in one way only: by Error.
+// Runs a parser, which may refuse its input only by throwing Error.
 template <class Work>
 void survive(const Work& work) {
   try {
@@ -25,13 +25,13 @@ inline std::string text_of(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A file in memory, for parsers that take a path.
+// A file in memory for parsers that take a path.
 class MemoryFile {
  public:
   explicit MemoryFile(std::span<const std::uint8_t> bytes)
       : descriptor_(::memfd_create("fuzz", 0)) {
     if (::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-      ::abort();  // the machine has no memory: that is no finding
+      ::abort();  // the machine is out of memory, which is no finding
     }
   }
   ~MemoryFile() { ::close(descriptor_); }
@@ -44,7 +44,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// A folder with the files in memory under the names that a data set has.
+// A folder that gives files in memory the names that a data set requires.
 class MemoryFolder {
  public:
   MemoryFolder() {
@@ -59,7 +59,7 @@ class MemoryFolder {
   MemoryFolder& operator=(const MemoryFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // The name leads to this file until remove().
+  // Makes `name` a link to this file until remove().
   void link(const std::string& name, const MemoryFile& file) const {
     remove(name);
     std::error_code ignored;

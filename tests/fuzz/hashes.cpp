@@ -1,4 +1,4 @@
-// libFuzzer target: files of --hash_file, compared with themselves.
+// libFuzzer target that compares a file of --hash_file with itself.
 #include "bench/compare/bits.h"
 #include "bench/compare/hashed_run.h"
 #include "tests/fuzz/fuzz.h"

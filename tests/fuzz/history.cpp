@@ -1,4 +1,4 @@
-// libFuzzer target: files of --history.
+// libFuzzer target that reads files of --history.
 #include "bench/compare/history.h"
 
 #include "bench/page/page.h"

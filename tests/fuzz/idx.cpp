@@ -1,5 +1,5 @@
-// libFuzzer target: MNIST's idx files, plain and compressed. The first byte says which of the two
-// files the bytes are, and the other one is as it should be.
+// libFuzzer target that reads MNIST's idx files, plain and compressed. The input's first byte
+// selects the images or the labels; the other file is valid.
 #include <array>
 #include <vector>
 

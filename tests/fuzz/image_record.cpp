@@ -1,5 +1,5 @@
-// libFuzzer target: bytes as a TFRecord file, as one record's tf.train.Example, and as an image
-// file. scripts/fuzz.sh builds and runs it.
+// libFuzzer target that reads its input as a TFRecord file, as the tf.train.Example of one record
+// and as an image file. scripts/fuzz.sh builds and runs it.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,7 +17,7 @@ namespace {
 using namespace cnn::data;
 
 void decode(std::span<const std::byte> image, std::span<const Box> boxes) {
-  static ImageDecoder decoder;  // kept from one image to the next, as the program does it
+  static ImageDecoder decoder;  // kept from image to image, as in the program
   static Pixels pixels;
   const ImageSize size = decoder.open(image);
   RandomStream random(1, static_cast<std::int64_t>(image.size()));

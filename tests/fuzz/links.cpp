@@ -1,4 +1,4 @@
-// libFuzzer target: files of --comm_calibration_file.
+// libFuzzer target that reads files of --comm_calibration_file.
 #include "bench/ranks/exchange.h"
 #include "tests/fuzz/fuzz.h"
 

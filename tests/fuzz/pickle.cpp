@@ -1,4 +1,4 @@
-// libFuzzer target: pickles, by themselves and as CIFAR-10's batches.
+// libFuzzer target that reads pickles alone and as batches of CIFAR-10.
 #include "data/pickle.h"
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 using cnn::data::Pickle;
 using cnn::data::PickleValue;
 
-// Looks at every value that the root leads to by one or two steps.
+// Visits every value that is one or two steps away from the root.
 void walk(const Pickle& pickle) {
   const PickleValue& root = pickle.root();
   for (const std::uint32_t item : root.items) {

@@ -1,4 +1,4 @@
-// libFuzzer target: plans of --lms_plan_file for a small step.
+// libFuzzer target that reads plans of --lms_plan_file for a small step.
 #include "bench/plan/lms_plan_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/swapping_step.h"

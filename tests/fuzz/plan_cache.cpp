@@ -1,4 +1,4 @@
-// libFuzzer target: files of --plan_cache.
+// libFuzzer target that reads files of --plan_cache.
 #include "layers/cuda/cudnn/plan_cache.h"
 
 #include "layers/cuda/cudnn/choice_text.h"

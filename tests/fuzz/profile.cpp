@@ -1,4 +1,4 @@
-// libFuzzer target: machine profiles of --simulate.
+// libFuzzer target that reads machine profiles of --simulate.
 #include "bench/machine/machine_model.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-// libFuzzer target: the file that holds the index of records. The checksum at its end is computed
-// here, as no mutated file would have it.
+// libFuzzer target that reads a saved index of records. It appends the correct checksum, because a
+// mutated file would never have one.
 #include "data/records/record_index.h"
 
 #include <string>
@@ -21,7 +21,7 @@ std::vector<Shard> shards_of_the_corpus() {
   return shards;
 }
 
-// Every record of an index that was believed lies within its shard.
+// Checks that every record of an accepted index lies within its shard.
 void check_places(std::vector<Shard> shards) {
   const RecordIndex index(std::move(shards));
   for (std::int64_t record = 0; record < index.size(); ++record) {

@@ -1,5 +1,5 @@
-// libFuzzer target: result files, as cnn_compare judges and exports them and as the page draws
-// them.
+// libFuzzer target that reads result files as cnn_compare judges and exports them and as the page
+// draws them.
 #include "bench/compare/configurations.h"
 #include "bench/compare/exports.h"
 #include "bench/compare/history.h"

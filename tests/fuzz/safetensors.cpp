@@ -1,5 +1,5 @@
-// libFuzzer target: safetensors files, by themselves, as a checkpoint, as a data set; and the index
-// of a folder of checkpoints.
+// libFuzzer target that reads safetensors files alone, as a checkpoint and as a data set, and the
+// index of a folder of checkpoints.
 #include "data/safetensors.h"
 
 #include <vector>
@@ -15,7 +15,7 @@ using cnn::data::SafetensorsFile;
 void read_all(const std::string& path) {
   const SafetensorsFile file(path);
   for (const auto& [name, entry] : file.entries()) {
-    // The entry's bytes are in the file, so that the memory for them is bounded by its size.
+    // The file contains the entry's bytes, so its size bounds this memory.
     std::vector<float> values(static_cast<std::size_t>(entry.tensor.shape.elements()));
     file.read_f32(entry, values);
   }

@@ -43,7 +43,7 @@ TEST(Buckets, JoinSmallTensorsAndLeaveLargeOnesAlone) {
   EXPECT_EQ(cut_buckets(Sizes{1}, sizes), Sizes{1});
 }
 
-// tf_cnn_benchmarks' own cases of small tensors that are packed, in f32 elements.
+// These are tf_cnn_benchmarks' own test cases of packed small tensors; sizes count f32 elements.
 TEST(Buckets, JoinWhatTheOriginalPacks) {
   const auto packed = [](const Sizes& elements, std::size_t limit) {
     Sizes bytes(elements.size());
@@ -64,8 +64,8 @@ TEST(Buckets, JoinWhatTheOriginalPacks) {
   EXPECT_EQ(packed({125, 6, 5, 7, 100}, 40), (Sizes{125, 18, 100}));
 }
 
-// A communicator of ranks that all have what this one has.
-class Alike final : public Communicator {
+// A communicator of three ranks that all contribute the same values.
+class EqualRanks final : public Communicator {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 3; }
@@ -81,7 +81,8 @@ class Alike final : public Communicator {
   std::vector<std::size_t> buckets;
 };
 
-// Parameters "w0", "w1", ... of n elements at 1, whose gradients are 2 times an input each.
+// A graph of parameters "w0", "w1" and so on, with elements[i] ones each. Each gradient is twice an
+// input.
 struct Network {
   Network(const Sizes& elements, const BucketSizes& sizes) {
     std::vector<Value> parameters, gradients;
@@ -109,7 +110,7 @@ struct Network {
 
 TEST(Exchange, CutsParametersOnceForExchangeAndUpdate) {
   const Network network({16, 16, 16, 16, 16}, {.first = 64, .others = 128, .last = 64});
-  EXPECT_EQ(network.count("all_reduce"), 4U);  // 1, 2, 1 and 1 tensors
+  EXPECT_EQ(network.count("all_reduce"), 4U);  // buckets of 1, 2, 1 and 1 tensors
   EXPECT_EQ(network.count("update"), 4U);
 }
 
@@ -125,8 +126,8 @@ TEST(Exchange, RunsInItsLaneBeforeTheUpdate) {
   const Network network({16, 16, 16}, {.first = 64, .others = 64, .last = 64});
   KernelTable table;
   add_reference(table);
-  Alike alike;
-  cpu::add_exchange(table, alike);
+  EqualRanks equal_ranks;
+  cpu::add_exchange(table, equal_ranks);
   CpuDevice device;
   StepPlan plan = make_plan(network.graph, table);
   Variables variables(*network.graph);
@@ -147,9 +148,10 @@ TEST(Exchange, RunsInItsLaneBeforeTheUpdate) {
         {network.graph->info(id).desc, reinterpret_cast<std::byte*>(values[inputs.size()].data())});
   }
   executor.run(inputs);
-  EXPECT_EQ(alike.buckets, (Sizes{0, 1, 2}));
+  EXPECT_EQ(equal_ranks.buckets, (Sizes{0, 1, 2}));
   for (const Variable& variable : variables.all()) {
-    EXPECT_EQ(variables.view(variable).as<float>()[15], 1 - 2 * 3 * 0.5F);  // the rate is 1
+    // The learning rate is 1.
+    EXPECT_EQ(variables.view(variable).as<float>()[15], 1 - 2 * 3 * 0.5F);
   }
 }
 

@@ -17,7 +17,7 @@ std::vector<Backend> all_backends() {
       result.push_back(std::move(backend));
     }
   }
-  // Few kernels compute in f16 on a CPU: in pipelines, nodes that convert surround the others.
+  // Few CPU kernels compute in f16, so the pipeline surrounds all other nodes with conversions.
   result.push_back({.name = "cpu_f16_nhwc",
                     .table = result.back().table,
                     .image = Layout::nhwc,

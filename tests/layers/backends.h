@@ -8,7 +8,7 @@
 
 namespace cnn::tests {
 
-// One way to run a graph: kernels without the fallback, the layout of images, the compute type.
+// A backend under test: its kernels without the fallback, its image layout and its compute type.
 struct Backend {
   std::string name;
   KernelTable table;

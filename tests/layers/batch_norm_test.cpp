@@ -40,7 +40,7 @@ TEST(BatchNorm, FoldsIntoTheConvolution) {
   const auto folded =
       run(FoldBatchNorm(1, true, true), tensor({2, 1, 1, 1}, {3, 5}), tensor({2}, {4, 6}),
           tensor({2}, {1, 2}), tensor({2}, {10, 20}), tensor({2}, {3, 8}), tensor({2}, {12, 21}));
-  EXPECT_THAT(floats(folded[0]), ElementsAre(6, 10));  // s = 4 / 2, 6 / 3
+  EXPECT_THAT(floats(folded[0]), ElementsAre(6, 10));  // the scale is 4 / 2 and 6 / 3
   EXPECT_THAT(floats(folded[1]), ElementsAre(5, 4));   // (12 - 10) 2 + 1, (21 - 20) 2 + 2
 }
 

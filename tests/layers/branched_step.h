@@ -13,10 +13,11 @@
 #include "layers/pool.h"
 #include "tests/layers/gradient_outputs.h"
 
-// A small network of branches that are concatenated, as a training step.
+// Builds the training step of a small network with concatenated branches.
 namespace cnn::tests {
 
-// 8, 16, 8 and `last` channels, made by what makes them in real networks.
+// Returns branches of 8, 16, 8 and `last` channels, made by the ops that make them in real
+// networks.
 inline Value branches(Value x, std::int64_t last) {
   const layers::PoolOptions same{.kernel = 3, .stride = 1, .padding = layers::Padding::same};
   const Value a = layers::conv(x, {.filters = 8});
@@ -27,8 +28,8 @@ inline Value branches(Value x, std::int64_t last) {
       {{a, b, c, layers::conv(layers::average_pool(x, same), {.filters = last})}});
 }
 
-// Some of them and a ReLU, z; the gradients of sum(z dz) by all parameters are the graph's outputs.
-// Its layouts are settled.
+// Returns a step of `modules` such modules and a ReLU, whose output is z. The graph's outputs are
+// the gradients of sum(z dz) with respect to all parameters. Layouts are settled.
 inline std::shared_ptr<Graph> branched_step(DataType type, const KernelTable& table,
                                             int modules = 2) {
   Graph forward({.compute = type});

@@ -21,7 +21,8 @@ std::string variant(std::string name, const BatchNormAttributes& a) {
   return name + (a.mask ? "_mask" : "");
 }
 
-// x, [gamma], beta, [mean, variance], [residual], as both forms take them.
+// Returns the operands x, [gamma], beta, [mean, variance], [residual], which both variants of the
+// op take.
 std::vector<Value> operands(Graph& graph, const BatchNormAttributes& a, const Shape& x,
                             bool inference) {
   std::vector<Value> in{image(graph, "x", x)};
@@ -70,7 +71,7 @@ Case inference(const BatchNormAttributes& a, const Shape& x) {
           .training = false};
 }
 
-// Two gradients that meet before the norm: no op's own gradient has that.
+// Two gradients join before the norm. Autodiff builds no such node, so the case builds it itself.
 Case joined_backward(const BatchNormAttributes& a, const Shape& x) {
   const auto build = [=](Graph& graph) -> std::optional<Value> {
     const layers::BatchNormBackward op(a, true);

@@ -17,7 +17,8 @@ struct Row {
   Weight weight = Weight::small;
 };
 
-// Odd channels, odd sizes, padding that differs on the two sides, strides that leave a rest.
+// The rows have odd channel counts and sizes, asymmetric padding and strides that do not divide the
+// size.
 std::vector<Row> rows() {
   return {
       {"conv_1x1_3_to_5", {2, 3, 7, 9}, {.filters = 5}},
@@ -69,14 +70,14 @@ Case layer(const Row& row) {
           .build =
               [=](Graph& graph) {
                 ConvOptions options = row.options;
-                // A ReLU is its own node, and a case of its own.
+                // A ReLU is a node of its own, so only one case has it.
                 options.relu = row.name == "conv_with_relu";
                 return layers::conv(image(graph, "x", row.x), options);
               },
           .weight = row.weight};
 }
 
-// A case of what the fusion passes make: epilogues within the convolution.
+// Returns a case with epilogues inside the convolution, as the fusion passes create them.
 Case fused(std::string name, const ConvAttributes& epilogue) {
   const auto build = [epilogue](Graph& graph) -> std::optional<Value> {
     ConvAttributes attributes = epilogue;

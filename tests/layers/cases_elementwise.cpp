@@ -12,13 +12,13 @@ namespace cnn::tests {
 
 namespace {
 
-// A function of one image.
+// Returns a case that applies a function to one image.
 Case unary(std::string name, const Shape& shape, std::function<Value(Value)> function) {
   return {.name = std::move(name),
           .build = [=](Graph& graph) { return function(image(graph, "x", shape)); }};
 }
 
-// A function of images of one shape.
+// Returns a case that adds `count` images of one shape.
 Case join(std::string name, std::size_t count, bool with_relu) {
   return {.name = std::move(name), .build = [=](Graph& graph) {
             std::vector<Value> parts;
@@ -40,7 +40,8 @@ Case concat_of(std::string name, const std::vector<std::int64_t>& channels) {
           }};
 }
 
-// Batches of so many examples, one behind the other, of images or rows.
+// Returns a case that concatenates batches with these numbers of examples; an example is an image
+// or a row.
 Case batches_of(std::string name, const std::vector<std::int64_t>& examples, Shape example) {
   return {.name = std::move(name), .build = [=](Graph& graph) {
             std::vector<Value> parts;

@@ -1,5 +1,5 @@
-// Cases of ops that stand only in graphs that have their gradients already: no case has one of its
-// own.
+// Cases of ops that occur only in graphs that already contain their gradients, so none of them is
+// differentiated.
 #include "layers/fused_conv.h"
 #include "layers/fused_norm.h"
 #include "layers/operands.h"
@@ -16,9 +16,10 @@ Value vector(Graph& graph, std::string name, std::int64_t size) {
   return graph.parameter(std::move(name), layers::described({size}, DataType::f32), {});
 }
 
-// The statistics of x: mean, variance, r, a, b; a and b of the type that convolutions load.
+// Returns the statistics of x: mean, variance, r, a and b. The types of a and b are those that
+// convolutions load.
 std::vector<Value> statistics(Graph& graph, Value x, const std::string& prefix, DataType affine) {
-  const Shape shape = x.desc().shape;  // the graph grows, and its tensors move
+  const Shape shape = x.desc().shape;  // a copy, because adding nodes moves the graph's tensors
   const std::vector<Value> sums = emit_all(layers::ChannelSums(), std::vector<Value>{x});
   const std::int64_t count = shape.elements() / shape[1];
   return emit_all(layers::FinishStatistics(static_cast<double>(count), 1e-3, affine),

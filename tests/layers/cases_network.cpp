@@ -22,7 +22,7 @@ struct Row {
   Weight weight = Weight::heavy;
 };
 
-// Convolutions of the real networks at batch 1 or 2.
+// These are convolutions of real networks at batch 1 or 2.
 std::vector<Row> rows() {
   const auto resnet = Padding::same_resnet;
   const auto valid = Padding::valid;
@@ -111,7 +111,7 @@ std::vector<Case> network_cases() {
                             return layers::conv(image(graph, "x", row.x), options);
                           },
                       .weight = row.weight,
-                      // Sums of many thousand products in f32, in another order.
+                      // Sums of thousands of products in f32 depend on the order of addition.
                       .tolerance = 1e-4});
   }
   const auto add = [&](std::string_view name, auto function) {

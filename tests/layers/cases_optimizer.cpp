@@ -12,7 +12,7 @@ namespace {
 using layers::Rule;
 using layers::UpdateAttributes;
 
-// Three parameters, one of which does not decay, and their gradients as inputs.
+// Three parameters, one of them without weight decay, and their gradients as inputs.
 Case update(std::string name, const UpdateAttributes& attributes) {
   const auto build = [attributes](Graph& graph) -> std::optional<Value> {
     layers::OptimizerOptions options{.update = attributes};
@@ -32,8 +32,8 @@ Case update(std::string name, const UpdateAttributes& attributes) {
   return {.name = std::move(name), .build = build};
 }
 
-// As keep_copies() makes it of a graph that computes in 16 bits: the second and the third parameter
-// have copies. In f32 none has.
+// The second and the third parameter have 16-bit copies, as keep_copies() makes them in graphs that
+// compute in 16 bits. In f32 no parameter has one.
 Case update_with_copies(std::string name, UpdateAttributes attributes) {
   const auto build = [attributes](Graph& graph) mutable -> std::optional<Value> {
     const std::vector<Shape> shapes{{9}, {17, 5, 3, 3}, {33}};
@@ -71,7 +71,7 @@ Case update_with_copies(std::string name, UpdateAttributes attributes) {
   return {.name = std::move(name), .build = build};
 }
 
-// One that decays and one that does not.
+// One parameter has weight decay, the other has none.
 Case stale_gradients() {
   const auto build = [](Graph& graph) -> std::optional<Value> {
     const TensorDesc desc = layers::described({17, 5, 3, 3}, DataType::f32);

@@ -34,7 +34,7 @@ std::vector<Row> rows() {
   };
 }
 
-// Libraries add the gradients of overlapping windows in bf16: up to nine roundings.
+// Libraries add the gradients of overlapping windows in bf16, with up to nine roundings.
 constexpr double overlapping = 0.05;
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// The names that ops give themselves in the headers of layers/.
+// Returns the names that the ops in the headers of layers/ declare.
 Names declared_ops() {
   Names names;
   const std::regex name(R"re(name\(\) const override \{ return "(\w+)"; \})re");
@@ -47,7 +47,7 @@ TEST(Cases, CoverEveryOp) {
   const Names declared = declared_ops();
   EXPECT_GT(declared.size(), 30);
   Names covered = ops_of_cases();
-  covered.insert("all_reduce");  // its result comes from other ranks: see Exchange
+  covered.insert("all_reduce");  // its result depends on other ranks, so Exchange tests it
   for (const std::string& name : declared) {
     EXPECT_TRUE(covered.contains(name)) << "no case has the op " << name;
   }

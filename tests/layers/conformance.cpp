@@ -41,8 +41,8 @@ void expect_like(const Expected& expected, const OpRun& run, double tolerance, N
   }
 }
 
-// Every choice of outputs that lie in the place of inputs, at least one, each in one of its own.
-// candidates: the pairs that are permitted, in the order of their outputs.
+// Returns every nonempty subset of permitted in-place pairs in which no input serves two outputs.
+// candidates: the permitted pairs, in the order of their outputs.
 std::vector<std::vector<InPlace>> choices(const std::vector<InPlace>& candidates) {
   std::vector<std::vector<InPlace>> result{{}};
   for (const InPlace& pair : candidates) {
@@ -69,7 +69,7 @@ std::string to_string(std::span<const InPlace> pairs) {
   return result;
 }
 
-// Outputs in the place of inputs that permit it must come out the same.
+// Results must not change if outputs overwrite the inputs that permit it.
 void check_in_place(const Backend& backend, const Subject& subject, const OpRun& apart) {
   const Op& op = *subject.node.op;
   const Signature signature = asked(subject.graph, subject.node, backend.image);
@@ -89,7 +89,7 @@ void check_in_place(const Backend& backend, const Subject& subject, const OpRun&
   }
 }
 
-// Three accesses of 16 bytes more than its channels take.
+// Returns a pitch of three more 16-byte units than the channels need.
 std::int64_t pitch_for(const TensorDesc& image) {
   const auto unit = static_cast<std::int64_t>(16 / size_of(image.type));
   return (divide_up(image.shape[1], unit) + 3) * unit;
@@ -156,7 +156,7 @@ void plant_non_finite(Interpreter& values, Role role) {
     if (of.size() >= fewest) {
       of[1] = std::numeric_limits<float>::quiet_NaN();
     }
-    // Where several operands are infinite, each order of computing has its own differences of them.
+    // With several infinite operands, the NaNs in the result depend on the order of operations.
     if (of.size() >= fewest && role == Role::input) {
       of[of.size() / 2] = infinity;
       of[of.size() - 2] = -infinity;
@@ -165,7 +165,7 @@ void plant_non_finite(Interpreter& values, Role role) {
 }
 
 NonFinite allowed_for(const Op& op) {
-  // Sums of products, and what is made of them.
+  // These ops compute sums of products or values derived from them.
   static constexpr std::array<std::string_view, 5> sums{"conv", "dense", "batch_norm", "lrn",
                                                         "softmax"};
   const std::string name(op.name());
@@ -184,7 +184,7 @@ std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, 
   }
   SCOPED_TRACE(backend.name + ": " + std::string(op.name()) + " as " + to_string(run->signature));
   check_in_place(backend, subject, *run);
-  // A kernel that reads a narrower type than promised is held against the rounded operands.
+  // If the kernel reads a narrower type than promised, the reference gets the rounded operands too.
   if (std::ranges::equal(run->before, subject.expected.before, equal_bytes)) {
     expect_like(subject.expected, *run, tolerance, allowed);
   } else {

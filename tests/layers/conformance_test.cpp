@@ -1,4 +1,4 @@
-// Every kernel of every backend against the plain loops of its op, on every case.
+// Compares every kernel of every backend with the reference loops of its op on every case.
 
 #include "tests/layers/conformance.h"
 
@@ -17,7 +17,7 @@ namespace {
 class Conformance : public testing::TestWithParam<Case> {};
 class PitchOnCpu : public testing::TestWithParam<Case> {};
 
-// non_finite: the role of the tensors that hold NaN and infinities; nothing: none do.
+// non_finite: the role of the tensors that get NaN and infinities; none if it is empty.
 void check_case(const Case& row, std::optional<Role> non_finite) {
   std::size_t ran = 0;
   for (const DataType compute : {DataType::f32, DataType::bf16, DataType::f16}) {
@@ -51,7 +51,7 @@ TEST_P(Conformance, KernelsPassOnNonFiniteInputs) { check_case(GetParam(), Role:
 
 TEST_P(Conformance, KernelsPassOnNonFiniteParameters) { check_case(GetParam(), Role::parameter); }
 
-// So that nothing is placed inside another tensor for kernels which would read past its pixels.
+// These kernels would read past the pixels of a view, so they must not accept a pitch.
 TEST_P(PitchOnCpu, IsTakenByNoKernel) {
   const BuiltCase built = build(GetParam(), DataType::f32);
   for (const Backend& backend : all_backends()) {

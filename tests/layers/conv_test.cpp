@@ -18,9 +18,7 @@ using tests::floats;
 using tests::run;
 using tests::tensor;
 
-// 1 2 3
-// 4 5 6
-// 7 8 9
+// Returns the image 1 2 3 / 4 5 6 / 7 8 9.
 tests::HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
 
 TEST(Conv, SlidesOverThePaddedImage) {

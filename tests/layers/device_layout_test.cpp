@@ -31,7 +31,7 @@ TEST(RequireIndexable, TakesAsManyElementsAs32BitsCount) {
 
 TEST(RequireIndexable, CountsTheGapsBetweenPixels) {
   TensorDesc image = image_of_channels(1, DataType::f32);
-  image.shape[0] = 1 << 16;  // times 9 pixels
+  image.shape[0] = 1 << 16;  // multiplied by 9 pixels
   EXPECT_EQ(error_of([&] { require_indexable(image); }), "");
   image.pitch = most_elements / 9 / (1 << 16);
   EXPECT_EQ(error_of([&] { require_indexable(image); }), "");

@@ -12,8 +12,8 @@
 #include "runtime/kernel.h"
 #include "tests/support/host_tensor.h"
 
-// Every op by its plain loops, on operands as a device keeps them: what libraries would run where
-// there is none.
+// Runs every op by its reference loops on operands in device layout, in place of the libraries that
+// need a GPU.
 namespace cnn::tests {
 
 class DeviceLoops final : public Kernel {
@@ -50,8 +50,8 @@ class DeviceLoops final : public Kernel {
   const Op& op_;
 };
 
-// Joins and takes apart what is not in its place yet, and nothing else: so a part that is placed
-// wrongly shows.
+// Copies only the parts of a concatenation that are not yet views of the whole, so a wrongly placed
+// view shows.
 class PartLoops final : public Kernel {
  public:
   void run(Stream& stream, const Operands& operands) override {
@@ -74,8 +74,8 @@ class PartLoops final : public Kernel {
   }
 };
 
-// As the rows of the libraries: channels innermost at any pitch, every real input in the type of
-// the first.
+// Returns the signature that the libraries' kernels accept: channels innermost at any pitch, every
+// floating-point input in the type of the first.
 inline KernelSpec as_libraries_take(const Signature& asked) {
   KernelSpec spec{.workspace = 0, .in = asked.in, .out = asked.out};
   for (auto* descs : {&spec.in, &spec.out}) {

@@ -53,7 +53,8 @@ TEST(Dropout, HasMasksOfItsOwnInEveryLayer) {
     return dynamic_cast<const Dropout&>(*graph.nodes()[node].op).seed;
   };
   EXPECT_NE(seed(0), seed(1));
-  EXPECT_EQ(graph.nodes()[0].inputs[1], graph.nodes()[1].inputs[1]);  // one global_step
+  // Both nodes read the same global_step.
+  EXPECT_EQ(graph.nodes()[0].inputs[1], graph.nodes()[1].inputs[1]);
 }
 
 }  // namespace

@@ -39,13 +39,13 @@ TEST(FinishStatistics, GivesSlopesAndOffsetsOfBatchNorm) {
   EXPECT_FLOAT_EQ(floats(out[4])[0], -1);
 }
 
-// Sums in f32 can give a difference below zero, whose root would be NaN.
+// A difference of f32 sums can be negative, and its square root would be NaN.
 TEST(FinishStatistics, TakesAVarianceBelowZeroForZeroButKeepsNan) {
   const auto out = run(FinishStatistics(1, 1, DataType::f32), tensor({2}, {3, norm_nan}),
                        tensor({2}, {8.99F, 1}), tensor({2}, {1, 1}), tensor({2}, {0, 0}));
   EXPECT_EQ(floats(out[1])[0], 0);
   EXPECT_EQ(floats(out[2])[0], 1);
-  EXPECT_TRUE(std::isnan(floats(out[1])[1])) << "a network that diverged must show";
+  EXPECT_TRUE(std::isnan(floats(out[1])[1])) << "a diverged network must remain visible";
 }
 
 TEST(FinishStatistics, MakesSlopesOf16BitsInF32TooForThoseThatMustAgree) {
@@ -85,7 +85,7 @@ TEST(ScaleBias, CutsBelowZeroBehindTheSumAndMarksWhatPasses) {
   EXPECT_FALSE(is_gate_open(out[1].view(), shape, 3)) << "zero does not pass";
 }
 
-// Against central differences of the batch norm that the sums belong to.
+// Compares with central differences of the batch norm to which the sums belong.
 TEST(NormBackwardEnd, IsTheGradientOfBatchNorm) {
   const std::vector<float> x{1, 2.5F, -1, 4}, g{0.5F, -1, 2, 0.25F};
   const double gamma = 1.5, epsilon = 0.25;

@@ -1,4 +1,5 @@
-// The gradients that ops build, run by plain loops, against central differences of sum(y * dy).
+// Compares the gradients that ops build with central differences of sum(y * dy), both by reference
+// loops.
 
 #include <algorithm>
 #include <cmath>
@@ -11,15 +12,15 @@
 namespace cnn::tests {
 namespace {
 
-// One evaluation of sum(y * dy).
+// The result of one evaluation of sum(y * dy).
 struct Sample {
   double sum = 0;
-  double noise = 0;        // what rounding of y to f32 does to the sum
-  std::vector<bool> side;  // on which side of every kink: which values are zero (behind a ReLU) or
-                           // six (behind a ReLU6), and which pixels won a maximum
+  double noise = 0;  // the sum's error from rounding y to f32
+  // The side of every kink: zero after a ReLU, six after a ReLU6, and the maximum of each pool.
+  std::vector<bool> side;
 };
 
-// sum(y * dy) as a function of one element, by running the forward nodes again.
+// Evaluates sum(y * dy) as a function of one element by running the forward nodes again.
 class Loss {
  public:
   Loss(const BuiltCase& built, Interpreter& values) : built_(built), values_(values) {
@@ -75,7 +76,7 @@ struct Slope {
   double value = 0, noise = 0;
 };
 
-// The central difference over the widest step that meets no kink; nothing if all meet one.
+// Returns the central difference over the widest step that crosses no kink, or nothing if all do.
 std::optional<Slope> slope(Loss& loss, float& element) {
   for (const float step : {0x1p-7F, 0x1p-9F, 0x1p-11F}) {
     const float up = element + step;
@@ -98,7 +99,7 @@ double root_mean_square(std::span<const float> values) {
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-// Compares some elements of one gradient; returns how many could be compared.
+// Compares some elements of one gradient and returns how many it could compare.
 int check_some(Loss& loss, std::span<float> x, std::span<const float> gradient) {
   constexpr std::size_t samples = 10;
   const double scale = root_mean_square(gradient);
@@ -107,7 +108,7 @@ int check_some(Loss& loss, std::span<float> x, std::span<const float> gradient) 
     const std::size_t i = layers::random_bits(42, sample) % x.size();
     if (const std::optional<Slope> numeric = slope(loss, x[i])) {
       ++compared;
-      // The third derivative leaves some thousandths.
+      // The third derivative causes an error of a few thousandths.
       const double allowed = 0.005 * std::max(std::abs(numeric->value), scale) + numeric->noise;
       EXPECT_NEAR(gradient[i], numeric->value, allowed) << "element " << i;
     }
@@ -127,14 +128,14 @@ TEST_P(Gradient, AgreesWithCentralDifferences) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(built.gradients[i]);
     EXPECT_GE(check_some(loss, values.floats(built.wrt[i]), values.floats(*built.gradients[i])), 5)
-        << "too few elements on smooth stretches to tell";
+        << "too few elements lie on smooth stretches";
   }
 }
 
 std::vector<Case> small_cases_with_gradient() {
   std::vector<Case> result = all_cases();
   std::erase_if(result, [](const Case& row) {
-    // Rounding to bf16 makes a staircase, which differences cannot follow.
+    // Rounding to bf16 makes a step function, which differences cannot follow.
     return row.weight != Weight::small || row.name == "convert_to_bf16_and_back" ||
            !build(row, DataType::f32).y;
   });

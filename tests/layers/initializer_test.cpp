@@ -38,7 +38,8 @@ TEST(Initializer, FillsWithAConstant) {
   EXPECT_THAT(draws({Initializer::Kind::constant, 0.1, 5}, 1, "biases", 9), Each(0.1F));
 }
 
-// A unit normal cut at two has stddev 0.87962566103423978: what conv() divides by.
+// A unit normal truncated at two has the standard deviation 0.87962566103423978, by which conv()
+// divides.
 TEST(Initializer, DrawsTruncatedNormalsOfTheRightMoments) {
   const Moments m = moments(draws(normal, 1, "w", 1'000'000));
   EXPECT_NEAR(m.mean, 0, 0.003);
@@ -66,7 +67,7 @@ TEST(Initializer, CutsAtTwoAndReachesTheCut) {
   EXPECT_GT(largest, 1.99);
 }
 
-// P(Z <= t | |Z| <= 2) with the normal's distribution function, by erf of the standard library.
+// The expected distribution P(Z <= t | |Z| <= 2) comes from the standard library's erf.
 TEST(Initializer, DrawsTheWholeDistribution) {
   std::vector<float> values = draws(normal, 3, "w", 200'000);
   std::ranges::sort(values);
@@ -77,7 +78,7 @@ TEST(Initializer, DrawsTheWholeDistribution) {
     const double observed = (static_cast<double>(i) + 0.5) / static_cast<double>(values.size());
     largest = std::max(largest, std::abs(expected - observed));
   }
-  EXPECT_LT(largest, 1.63 / std::sqrt(200'000.0));  // Kolmogorov and Smirnov, 1 %
+  EXPECT_LT(largest, 1.63 / std::sqrt(200'000.0));  // Kolmogorov-Smirnov test at 1 %
 }
 
 TEST(Initializer, ScalesByMeanAndStddev) {
@@ -94,15 +95,14 @@ TEST(Initializer, DependsOnSeedAndNameOnly) {
   EXPECT_NE(draws(normal, 1, "w", 50), draws(normal, 1, "v", 50));
 }
 
-// Large tensors are filled by several threads.
+// Several threads fill a large tensor.
 TEST(Initializer, DrawsTheSameWhateverTheSizeOfTheTensor) {
   const std::vector<float> few = draws(normal, 1, "w", 1000);
   const std::vector<float> many = draws(normal, 1, "w", 3'000'001);
   EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
 }
 
-// Published test vectors: the first outputs of splitmix64 from state 1234567, and FNV-1a of
-// "foobar".
+// Published test vectors: splitmix64's first outputs from state 1234567, and FNV-1a of "foobar".
 TEST(Initializer, UsesTheNamedGenerators) {
   EXPECT_EQ(random_bits(1234567, 0), 6457827717110365317U);
   EXPECT_EQ(random_bits(1234567, 1), 3203168211198807973U);

@@ -1,5 +1,5 @@
-// Tests that are run with fewer instruction sets than the processor has (CNN_MAX_CPU_ISA) show what
-// such a processor computes only if the limit acts in this very process.
+// Checks that CNN_MAX_CPU_ISA limits the instruction sets of this process. Other tests that run
+// with the limit rely on it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// oneDNN's name of the last of these sets.
+// Returns oneDNN's name of the largest of these sets.
 std::string name_in_onednn(const Isa& isa) {
   return isa.avx512_fp16   ? "avx512_core_fp16"
          : isa.avx512_bf16 ? "avx512_core_bf16"
@@ -24,10 +24,10 @@ std::string name_in_onednn(const Isa& isa) {
 TEST(IsaLimit, ActsOnOneDnnAndOnOwnLoops) {
   const std::optional<Isa> limit = asked_limit();
   if (!limit || !to_string(hardware_isa()).starts_with(to_string(*limit) + " ")) {
-    GTEST_SKIP() << "CNN_MAX_CPU_ISA leaves nothing of this processor out";
+    GTEST_SKIP() << "CNN_MAX_CPU_ISA does not limit this processor";
   }
   ASSERT_EQ(effective_isa(), *limit);
-  EXPECT_EQ(KernelChoice{}.isa, *limit) << "the sets that a table of kernels is made for";
+  EXPECT_EQ(KernelChoice{}.isa, *limit) << "the default instruction sets of a kernel table";
   EXPECT_EQ(loops_for(effective_isa()).name, limit->avx512 ? "avx512" : "avx2");
   for (const LibraryVersion& library : library_versions()) {
     EXPECT_THAT(library.version, testing::EndsWith(" (" + name_in_onednn(*limit) + ")"));

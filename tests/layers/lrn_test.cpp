@@ -23,7 +23,7 @@ TEST(Lrn, DividesByTheNeighboursSquares) {
 TEST(Lrn, WithinAChannelDividesByThePixelsAround) {
   const auto x = tensor({1, 2, 2, 2}, {1, 2, 3, 4, 0, 0, 0, 5});
   const auto y = run(WithinLrn({.radius = 1, .bias = 1, .alpha = 1, .beta = 1}), x);
-  const float first = 31, second = 26;  // of each channel, all four pixels are neighbours
+  const float first = 31, second = 26;  // within each channel, all four pixels are neighbours
   EXPECT_THAT(floats(y[0]), Pointwise(FloatNear(1e-6F), {1 / first, 2 / first, 3 / first, 4 / first,
                                                          0.0F, 0.0F, 0.0F, 5 / second}));
 }

@@ -25,7 +25,7 @@ TEST(Require, CountsOperands) {
   EXPECT_EQ(error_of([&] { require_count(op, in, 1); }), "");
   EXPECT_EQ(error_of([&] { require_count(op, in, 2); }),
             "scale: takes 2 operands, given f32[2] nchw.");
-  EXPECT_NE(error_of([&] { require_count(op, {}, 1); }), "") << "nothing was given";
+  EXPECT_NE(error_of([&] { require_count(op, {}, 1); }), "") << "no operand was given";
 }
 
 TEST(IsReal, IsFalseOfIntegersOnly) {
@@ -40,7 +40,7 @@ TEST(Inside, FindsTheOutputsThatSeeAPixel) {
   struct Case {
     std::int64_t outputs, size, stride, offset, begin, end;
   };
-  // Input position = output * stride + offset, and must lie in [0, size).
+  // An output's input position is output * stride + offset and must lie in [0, size).
   constexpr Case cases[] = {
       {5, 5, 1, 0, 0, 5},  {5, 5, 1, -1, 1, 5}, {5, 5, 1, 1, 0, 4},
       {3, 6, 2, -1, 1, 3}, {3, 6, 2, 1, 0, 3},  {4, 2, 2, -4, 2, 3},
@@ -54,7 +54,7 @@ TEST(Inside, FindsTheOutputsThatSeeAPixel) {
   EXPECT_GE(none.begin, none.end);
 }
 
-// All small windows, against the definition.
+// Checks all small windows by the definition.
 TEST(Inside, HasExactlyTheOutputsWhoseInputIsThere) {
   for (std::int64_t outputs = 0; outputs < 5; ++outputs) {
     for (std::int64_t size = 1; size < 5; ++size) {

@@ -23,7 +23,7 @@ Value scalar_input(Graph& graph, const char* name) {
   return graph.input(name, described({}, DataType::f32));
 }
 
-// One scalar parameter "w" at 2 with gradient 3, learning rate 0.5.
+// A graph with the scalar parameter "w" = 2, gradient 3 and learning rate 0.5.
 struct OneWeight {
   explicit OneWeight(const OptimizerOptions& options, bool decays = true) {
     loss_seed(graph, options);
@@ -84,7 +84,7 @@ TEST(Update, StepsByAdam) {
   one.values->run();
   EXPECT_NEAR(one.get("w/Adam"), 0.3, 1e-6);
   EXPECT_NEAR(one.get("w/Adam_1"), 0.009, 1e-6);
-  // The first step goes by the learning rate, whatever the gradient.
+  // Adam's first step has the length of the learning rate for any gradient.
   EXPECT_NEAR(one.get("w"), 1.5, 1e-5);
   EXPECT_NEAR(one.get("beta1_power"), 0.81, 1e-6);
   EXPECT_NEAR(one.get("beta2_power"), 0.998001, 1e-6);
@@ -128,7 +128,7 @@ struct ScaleRow {
   bool updates;
 };
 
-// The table of the original's own tests, N = 10.
+// The rows come from the original's own tests, with N = 10.
 TEST(LossScale, MovesAsTheOriginal) {
   constexpr ScaleRow rows[] = {
       {4, 10, 3, 8, 0, true},
@@ -162,7 +162,7 @@ TEST(LossScale, StaysWhenItIsConstant) {
   EXPECT_FALSE(one.graph.find("loss_scale"));
   one.set("g", infinity);
   one.values->run();
-  EXPECT_EQ(one.get("w"), -infinity);  // applied: nothing looks for infinities
+  EXPECT_EQ(one.get("w"), -infinity);  // applied, because no loss scale checks for infinities
 }
 
 TEST(LossScale, KeepsAdamsPowersWhenAStepIsSkipped) {
@@ -191,7 +191,7 @@ TEST(LossScale, IsTheSeedOfTheGradients) {
   EXPECT_EQ(values.scalar(constant), 128);
 }
 
-// Three parameters of 16, 16 and 64 bytes, whose gradients are made in the order 2, 0, 1.
+// Three parameters of 16, 16 and 64 bytes, whose gradients appear in the order 2, 0, 1.
 struct Buckets {
   explicit Buckets(std::size_t bytes) {
     std::vector<Value> parameters;
@@ -210,7 +210,7 @@ struct Buckets {
 
   Value same_as(Value x) { return emit(Same(), {x}); }
 
-  // Any op of one input and output serves.
+  // The tests need any op with one input and one output.
   struct Same final : Op {
     std::string_view name() const override { return "same"; }
     std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override { return {in[0]}; }
@@ -261,7 +261,7 @@ TEST(AppendUpdate, AddsTheL2SumsOfAllBuckets) {
   EXPECT_FLOAT_EQ(values.scalar(l2), 12);  // 6 elements of 2^2 / 2
 }
 
-// Returns the norm of six parameters of many magnitudes.
+// Returns the L2 norm of six parameters of very different magnitudes.
 float l2_in_buckets_of(std::size_t bytes) {
   Graph graph;
   OptimizerOptions options;
@@ -315,8 +315,9 @@ struct Training {
   double a = 0, b = 0;  // after four steps
 };
 
-// The original's tests of variable updates: y = x A B with A = 1, B = 2, loss = mean(y), inputs
-// -1 ... 14 in four steps of four, weight decay and learning rate 1/16.
+// Expected values of the original's tests of variable updates. The model is y = x A B with A = 1
+// and B = 2, and the loss is mean(y). The inputs -1 to 14 come in four steps of four; weight decay
+// and learning rate are 1/16.
 const std::vector<Training>& trainings() {
   static const std::vector<Training> rows{
       {"sgd",
@@ -343,7 +344,7 @@ const std::vector<Training>& trainings() {
   return rows;
 }
 
-// mean(x) A B, as a mean over "pixels" and two matrix products.
+// Computes mean(x) A B as a mean over pixels and two matrix products.
 Value scalar_model(Graph& graph, Value a, Value b) {
   const Value x = graph.input("x", described({1, 1, 2, 2}, DataType::f32));
   const Value y = emit(Dense({.bias = false}), {spatial_mean(x), a});

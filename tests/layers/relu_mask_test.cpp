@@ -19,7 +19,7 @@ TEST(ReluMask, HasAByteForEightChannelsOfAPixel) {
   EXPECT_EQ(relu_mask_of({2, 17, 5, 3}).type, DataType::u8);
 }
 
-// Two pixels of nine channels: channel 8 begins the second byte.
+// The image has two pixels of nine channels, so channel 8 begins the second byte.
 TEST(ReluMask, SetsABitWhereTheImageIsAboveZeroOrNaN) {
   const Shape shape{1, 9, 1, 2};
   tests::HostTensor image(TensorDesc{.shape = shape});
@@ -39,7 +39,7 @@ TEST(ReluMask, SetsABitWhereTheImageIsAboveZeroOrNaN) {
   }
 }
 
-// The second image begins at its own bytes.
+// The mask of the second image begins with a byte of its own.
 TEST(ReluMask, KeepsImagesApart) {
   const Shape shape{2, 3, 1, 1};
   tests::HostTensor image(TensorDesc{.shape = shape});

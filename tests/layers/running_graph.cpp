@@ -31,7 +31,7 @@ RunningGraph::RunningGraph(const layers::Divided& divided, const KernelTable& ta
 
 std::unique_ptr<Executor> RunningGraph::executor_of(StepPlan plan, Buffer& arena) {
   verify(plan);
-  // NaN in every byte: what is read before it is written shows.
+  // NaN in every byte reveals a read before the first write.
   arena = device_.allocate(std::max<std::size_t>(plan.memory.device_bytes, 64));
   std::memset(arena.data(), 0xFF, arena.bytes());
   return std::make_unique<Executor>(make_program(std::move(plan), table_), device_, *variables_,

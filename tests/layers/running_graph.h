@@ -12,21 +12,21 @@
 
 namespace cnn::tests {
 
-// A graph on the CPU device, all the way that the program takes it: layouts, plan, executor.
-// Parameters, state and inputs start with fill_by_name()'s values, like an Interpreter's.
+// Runs a graph on the CPU device as the program does: layout pass, plan, executor. Parameters,
+// state and inputs start with fill_by_name()'s values, as in an Interpreter.
 class RunningGraph {
  public:
-  // table: with the reference loops as its fallback; must outlive this. image: layout of images.
+  // table: its fallback is the reference loops, and it must outlive this object. image: the layout
+  // of images.
   RunningGraph(const Graph& graph, const KernelTable& table, Layout image);
-  // Takes a graph of settled layouts. Runs the prologue once, after the variables have their
-  // values.
+  // Takes a graph with settled layouts, sets the variables and then runs the prologue once.
   RunningGraph(const layers::Divided& divided, const KernelTable& table);
 
   void prepare();  // runs the prologue
   void run();
-  // Plain, in the order of the graph's outputs.
+  // Returns plain tensors in the order of the graph's outputs.
   std::span<const TensorView> results() const { return executor_->results(); }
-  HostTensor variable(std::string_view name) const;  // plain; throws if there is none
+  HostTensor variable(std::string_view name) const;  // plain; throws if there is no such variable
   void write(std::string_view name, const TensorView& plain_values);
   const Graph& planned() const { return *executor_->plan().graph; }
   Executor& executor() { return *executor_; }

@@ -10,7 +10,8 @@
 namespace cnn::layers {
 namespace {
 
-// One scalar parameter at 2, of which a weight decay of 1/4 is wanted, at rate 1/2.
+// Returns the values of a scalar parameter that starts at 2, with weight decay 1/4 and learning
+// rate 1/2.
 std::vector<float> values_by_stale_gradients(bool decays, const std::vector<float>& gradients) {
   Graph graph;
   OptimizerOptions options;
@@ -38,7 +39,7 @@ TEST(StaleGradient, IsThatOfTheStepBeforeAndZeroAtFirst) {
   EXPECT_EQ(values_by_stale_gradients(false, {3, 5, 7}), (std::vector<float>{2, 0.5, -2}));
 }
 
-// 3 + 2/4 after the first step, 5 + 2/4 after the second, whose weight was 2 as well.
+// The gradients with decay are 3 + 2/4 and 5 + 2/4, because the weight was 2 in both steps.
 TEST(StaleGradient, ComesWithTheWeightDecayOfItsOwnStep) {
   EXPECT_EQ(values_by_stale_gradients(true, {3, 5, 7}), (std::vector<float>{2, 0.25, -2.5}));
 }

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Multiplies by the factor, as a sum over one rank, and writes down what it is asked.
+// Multiplies by the factor, like a sum over one rank, and logs its calls.
 class StreamCommunicatorLog final : public StreamCommunicator {
  public:
   void prepare(std::size_t bucket, std::size_t elements) override {
@@ -36,7 +36,7 @@ class StreamCommunicatorLog final : public StreamCommunicator {
   std::vector<std::string> calls;
 };
 
-// A kernel of one bucket of three and four elements.
+// Fixture with the kernel of one bucket that holds tensors of three and four elements.
 class StreamExchangeOfABucket : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -24,7 +24,7 @@ Window every_second(std::int64_t offset) {
           .pad_right = offset};
 }
 
-// Rows 1 2 3 / 4 5 6 / 7 8 9.
+// Returns the image 1 2 3 / 4 5 6 / 7 8 9.
 tests::HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
 
 TEST(Subsample, KeepsOnePixelOfEachStride) {

@@ -23,13 +23,14 @@ namespace cnn::layers {
 namespace {
 
 constexpr int towers = 2, steps = 4;
-constexpr float sixteenth = 1.0F / 16;  // rate and weight decay
+constexpr float sixteenth = 1.0F / 16;  // learning rate and weight decay
 
-// The values that the original's tests of variable updates expect of two towers: y = x A B with A =
-// 1, B = 2, loss = mean(y), inputs -1 ... 14 in four steps, image i to tower i mod 2.
+// Expected values of the original's tests of variable updates with two towers. The model is y = x A
+// B with A = 1 and B = 2, and the loss is mean(y). The inputs -1 to 14 come in four steps; image i
+// goes to tower i mod 2.
 struct TowersRow {
   std::string_view rule;
-  bool sums;  // replicated; else parameter_server, which has the mean
+  bool sums;  // true for replicated; parameter_server averages
   std::vector<double> total, base;
   double a = 0, b = 0;  // after the last step
 };
@@ -69,7 +70,7 @@ const std::vector<TowersRow>& towers_rows() {
   return rows;
 }
 
-// Where the towers' gradients meet.
+// The state that the towers share in order to add their gradients.
 struct Meeting {
   std::barrier<> all{towers};
   std::vector<std::vector<float>> gradients{towers};
@@ -103,7 +104,7 @@ class TowerCommunicator final : public Communicator {
   int rank_;
 };
 
-// One tower: two images a step.
+// Trains one tower with two images per step.
 class Tower {
  public:
   Tower(const TowersRow& row, Meeting& meeting, int rank)
@@ -113,7 +114,7 @@ class Tower {
     cpu::add_exchange(table_, communicator_);
   }
 
-  // Base losses and halves of squared norms.
+  // Appends the base losses and half the squared norms.
   void train(std::vector<double>& base, std::vector<double>& l2) {
     StepPlan plan = make_plan(graph_, table_);
     Variables variables(*graph_);

@@ -43,7 +43,7 @@ std::size_t count_conversions(const Graph& graph) {
       graph.nodes(), [](const Node& node) { return node.op->name() == "convert"; }));
 }
 
-// Bits, so that NaN equals itself.
+// Compares bits, so that NaN equals itself.
 void expect_equal(const RunningGraph& a, const RunningGraph& b, const std::string& when) {
   for (std::size_t i = 0; i < a.results().size(); ++i) {
     EXPECT_EQ(a.results()[i].as<std::uint32_t>()[0], b.results()[i].as<std::uint32_t>()[0]) << when;
@@ -78,7 +78,7 @@ void check_training_with_copies(const KernelTable& table, Layout image, DataType
     const HostTensor before = plain.variable(kernel);
     for (RunningGraph* running : {&plain, &copying}) {
       running->write("loss_scale", step == 1 ? too_large.view() : usual.view());
-      if (step == 3) {  // as a checkpoint is loaded
+      if (step == 3) {  // loads values from outside, like a checkpoint
         const HostTensor loaded = copy_of(before.view());
         std::ranges::transform(loaded.view().as<float>(), loaded.view().as<float>().begin(),
                                [](float w) { return 3 - w; });
@@ -87,7 +87,8 @@ void check_training_with_copies(const KernelTable& table, Layout image, DataType
       }
       running->run();
     }
-    EXPECT_EQ(equal_bytes(before, plain.variable(kernel)), step == 1) << "only that is skipped";
+    EXPECT_EQ(equal_bytes(before, plain.variable(kernel)), step == 1)
+        << "only the overflowing step is skipped";
     expect_equal(plain, copying, "after step " + std::to_string(step));
   }
 }

@@ -33,7 +33,8 @@ TEST(Rules, StandInTheOrderOfTheirEnumeration) {
   }
 }
 
-// One step of a rule from a weight of 2 with gradient 3 at rate 0.5; the slots keep their values.
+// Applies one step of a rule to a weight of 2 with gradient 3 and learning rate 0.5, and keeps the
+// slots.
 struct OneStep {
   explicit OneStep(std::string_view name, float first = 0, float second = 0)
       : slot0(first), slot1(second) {

@@ -22,7 +22,7 @@ Window square(std::int64_t kernel, std::int64_t stride) {
   return {.kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride};
 }
 
-// The examples of TensorFlow's rule, and the layers of the networks.
+// The rows are the examples of TensorFlow's padding rule and layers of the networks.
 TEST(Padded, FollowsTensorFlow) {
   constexpr Row rows[] = {
       {3, 2, 112, Padding::same, 0, 1, 56},

@@ -1,4 +1,5 @@
-// The bound against the linear program that it stands for, solved by others.
+// Compares the lower bound with the optimum of its linear program, which an independent solver
+// finds.
 
 #include <cstdlib>
 #include <filesystem>
@@ -58,7 +59,7 @@ void write(const std::filesystem::path& path, const Request& request) {
                       << "}\n";
 }
 
-// Nothing: this machine has no Python, or no solver for it.
+// Returns no value if this machine has no Python or no LP solver.
 std::optional<double> solved(const Request& request) {
   const tests::TemporaryFolder folder;
   const std::filesystem::path instance = folder.path() / "lp.json", answer = folder.path() / "out";
@@ -84,11 +85,11 @@ TEST(LinearProgram, IsNearTheBound) {
     c.costs.in_bytes_per_second = seed % 3 == 0 ? 30 : 200;
     const double bound = lower_bound(c.request()).seconds;
     if (bound == Movable::never) {
-      continue;  // no plan fits
+      continue;  // no plan fits this budget
     }
     const std::optional<double> optimum = solved(c.request());
     if (!optimum) {
-      GTEST_SKIP() << "scipy is not there";
+      GTEST_SKIP() << "scipy is not installed";
     }
     EXPECT_LE(bound, *optimum * (1 + 1e-6));
     EXPECT_GE(bound, *optimum * 0.97);

@@ -1,5 +1,5 @@
-// No plan beats the bound, whatever the options let leave, and the bound is finite where there is a
-// plan.
+// Property tests of the lower bound: no plan beats it whatever the filters exclude, and it is
+// finite whenever a plan exists.
 #include <array>
 #include <gtest/gtest.h>
 #include <limits>
@@ -20,11 +20,11 @@ namespace {
 
 using tests::StepCase;
 
-// Names of ops that random steps have, of which a batch norm has two outputs.
+// Op types that random steps contain. The batch norm has two outputs.
 constexpr std::array ops{"conv", "relu", "batch_norm", "max_pool", "add"};
 
-// Layers that make an image and a mask of any size; the gradient of each reads one of them or both.
-// A size threshold then makes candidates of some outputs of a node and not of others.
+// Each layer makes an image and a mask of any size, and its gradient reads one of them or both. A
+// size threshold then makes candidates of only some outputs of a node.
 StepCase masked_chain(std::mt19937& random) {
   StepCase c;
   std::vector<std::vector<Value>> made{{c.images()}};
@@ -54,7 +54,7 @@ StepCase masked_chain(std::mt19937& random) {
   return c;
 }
 
-// A random step with random filters, so that nodes have outputs of which only some are candidates.
+// Returns a random step with random filters, so that only some outputs of a node are candidates.
 StepCase filtered_step(unsigned seed) {
   std::mt19937 random(seed + 4711);
   StepCase c = seed % 2 == 0 ? masked_chain(random) : tests::random_step(seed);
@@ -77,7 +77,7 @@ StepCase filtered_step(unsigned seed) {
   return c;
 }
 
-// Checks the bound for the bytes that this schedule takes.
+// Checks that the bound for the bytes of this schedule does not exceed its time.
 void expect_no_faster(StepCase c, const Schedule& schedule) {
   const Outcome outcome = outcome_of(c.request(), schedule);
   c.budget.device = outcome.device_bytes;
@@ -86,10 +86,11 @@ void expect_no_faster(StepCase c, const Schedule& schedule) {
   ASSERT_LE(bound.seconds, outcome.seconds * (1 + 1e-9));
   c.options = {.n_tensors = 0, .recompute = Recomputation::off, .excluded_ops = {"."}};
   ASSERT_LE(lower_bound_of(c.request(), schedule), outcome.seconds * (1 + 1e-9)) << "of a file";
-  ASSERT_LE(bound.least_bytes, aligned(outcome.device_bytes));  // the last block ends unaligned
+  // The last block's end is not aligned.
+  ASSERT_LE(bound.least_bytes, aligned(outcome.device_bytes));
 }
 
-// Returns how many plans were checked.
+// Returns the number of plans that it checked.
 int check_steps(unsigned first, unsigned last) {
   int plans = 0;
   for (unsigned seed = first; seed < last && !testing::Test::HasFatalFailure(); ++seed) {
@@ -99,7 +100,7 @@ int check_steps(unsigned first, unsigned last) {
     ++plans;
     for (const PolicyRow& policy : policies()) {
       if (policy.name == "planned") {
-        continue;  // quick_plan() is the same with less work
+        continue;  // quick_plan() covers this policy with less work
       }
       SCOPED_TRACE(std::string(policy.name));
       Plan plan;

@@ -29,7 +29,7 @@ TEST(Bound, IsTheTimeOfComputeWhereNothingMustGo) {
   Problem chain = uniform_chain(10);
   chain.limit(10, 1, 1);
   EXPECT_EQ(lower_bound(chain.request()).seconds, 30);
-  EXPECT_EQ(lower_bound(chain.request()).least_bytes, 2 * unit) << "what a layer reads and makes";
+  EXPECT_EQ(lower_bound(chain.request()).least_bytes, 2 * unit) << "a layer's input and output";
   chain.limit(2, 0, 0);
   EXPECT_EQ(lower_bound(chain.request()).seconds, 30) << "copies take no time";
 }
@@ -44,7 +44,8 @@ TEST(Bound, CountsWhatRunsAgainWhereThereIsNoLink) {
   EXPECT_EQ(bound.seconds_swap_only, infinity);
 }
 
-// 6 units must go in front of step 9, which starts at 9, when 2 have left.
+// Step 9 starts at 9 s and needs 6 units to be gone. Only 2 have left by then, so the rest runs
+// again.
 TEST(Bound, RunsAgainWhatTheLinkDoesNotTakeInTime) {
   Problem chain = uniform_chain(10);
   chain.limit(4, 0.25, 1);
@@ -68,7 +69,7 @@ TEST(Bound, HoldsNoMoreOnTheHostThanThereIsRoomFor) {
   chain.limit(4, 1, 1);
   chain.budget.host = 4 * unit;
   const Bound bound = lower_bound(chain.request());
-  EXPECT_NEAR(bound.seconds, 32, 1e-4) << "two of six run again";
+  EXPECT_NEAR(bound.seconds, 32, 1e-4) << "two of six tensors are recomputed";
   EXPECT_EQ(bound.seconds_swap_only, infinity);
 }
 
@@ -84,7 +85,8 @@ TEST(Bound, SharesTheTimeOfANodeAmongItsOutputs) {
   problem.finish(2);
   problem.limit(6, 0, 0);
   problem.budget.host = 0;
-  EXPECT_NEAR(lower_bound(problem.request()).seconds, 11 + 4, 1e-4) << "half of what it makes";
+  EXPECT_NEAR(lower_bound(problem.request()).seconds, 11 + 4, 1e-4)
+      << "half of the node's outputs are recomputed";
 }
 
 TEST(Bound, LetsAnOutputHaveTheBytesOfAnInputThatIsMadeAgain) {
@@ -104,7 +106,7 @@ TEST(Bound, SharesALinkThatIsSlowerBothWays) {
   Problem chain = uniform_chain(10);
   chain.limit(4, 0.5, 0.5);
   chain.costs.both_bytes_per_second = 0.5 * unit;
-  // From the end of the first step to the start of the last, six units go out and come back.
+  // Six units go out and come back between the end of the first step and the start of the last.
   EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 34, 1e-9);
   chain.limit(2, 0.5, 0.5);
   EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 38, 1e-9);

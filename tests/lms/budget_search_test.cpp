@@ -53,7 +53,7 @@ TEST_F(BudgetSearchOfTenLayers, KeepsToTheBytesOfTheHost) {
   const PlacedPlan plan = search(4);
   EXPECT_LE(plan.outcome.device_bytes, 4 * unit);
   EXPECT_LE(plan.outcome.host_bytes, 3 * unit);
-  EXPECT_GT(plan.outcome.seconds, 30) << "nodes run again";
+  EXPECT_GT(plan.outcome.seconds, 30) << "recomputation lengthens the step";
 }
 
 TEST_F(BudgetSearchOfTenLayers, RunsNothingAgainWhereThatIsOff) {
@@ -79,7 +79,8 @@ TEST_F(BudgetSearchOfTenLayers, ReturnsTheSmallestPlanWhereNothingFits) {
 TEST_F(BudgetSearchOfTenLayers, FindsTheSmallestPeak) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SmallestPlan smallest = minimize_memory(chain().request(), problem);
-  EXPECT_EQ(smallest.placed.outcome.device_bytes, 2 * unit) << "a layer reads one and makes one";
+  EXPECT_EQ(smallest.placed.outcome.device_bytes, 2 * unit)
+      << "a layer reads one unit and makes one";
   EXPECT_GT(std::ranges::count_if(smallest.decisions,
                                   [](TensorDecision d) { return d != TensorDecision::keep; }),
             0);

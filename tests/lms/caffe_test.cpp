@@ -39,13 +39,13 @@ TEST(Caffe, WaitsForEachCopyAndLogsItsAllocations) {
 TEST(Caffe, ManagesWhatIsAskedForBeyondAShareOfTheMemory) {
   StepCase c = caffe_chain(10, 5);
   EXPECT_EQ(summarize(*c.graph, caffe(c.request()).schedule).swap_outs, 6U);
-  c.options.frac = 1;  // the first four stay
+  c.options.frac = 1;  // the first four stay on the device
   EXPECT_EQ(summarize(*c.graph, caffe(c.request()).schedule).swap_outs, 5U);
   c.options.size_threshold = 65;
   EXPECT_FALSE(summarize(*c.graph, caffe(c.request()).schedule).moves());
 }
 
-// A blob that came back has not changed, and the host still has it.
+// A blob that came back is unchanged, so the host's copy of it is still valid.
 TEST(Caffe, CopiesABlobOutOnceHoweverOftenItLeaves) {
   std::size_t outs = 0, ins = 0;
   for (unsigned seed = 0; seed < 100; ++seed) {
@@ -56,7 +56,7 @@ TEST(Caffe, CopiesABlobOutOnceHoweverOftenItLeaves) {
     outs += summary.swap_outs;
     ins += summary.swap_ins;
   }
-  EXPECT_GT(ins, outs) << "some leave twice";
+  EXPECT_GT(ins, outs) << "some tensors are swapped out twice";
 }
 
 TEST(Caffe, LogsNothingWhereNothingMayLeave) {

@@ -32,8 +32,8 @@ TEST(Capuchin, RunsAgainWhatWouldBeWaitedForLonger) {
   c.budget.device = std::size_t{64} * 4;
   c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 64.0 / 6;
   const Summary mixed = summarize(*c.graph, capuchin(c.request()).schedule);
-  EXPECT_EQ(mixed.swap_outs, 1U) << "conv#0, which has time enough";
-  EXPECT_EQ(mixed.recomputed, 1U) << "conv#2: a second instead of four";
+  EXPECT_EQ(mixed.swap_outs, 1U) << "conv#0, whose copies have enough time";
+  EXPECT_EQ(mixed.recomputed, 1U) << "conv#2 takes one second instead of four";
   c.options.recompute = Recomputation::off;
   const Summary swapped = summarize(*c.graph, capuchin(c.request()).schedule);
   EXPECT_EQ(swapped.swap_outs, 2U);
@@ -65,7 +65,7 @@ TEST(Capuchin, GoesAsFarAsItCanWhereNothingFits) {
   EXPECT_LT(c.peak(plan.schedule).device_bytes, c.peak(c.schedule).device_bytes);
 }
 
-// Without a time for copies every swap is free, so that nothing need run again.
+// If copies take no time, every swap is free and recomputation is never needed.
 TEST(Capuchin, SwapsOnlyWhereCopiesTakeNoTime) {
   StepCase c = chain_step(10);
   c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 0;

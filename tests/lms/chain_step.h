@@ -7,11 +7,13 @@
 
 namespace cnn::tests {
 
-// y1 = conv(images, w1), y2 = conv(y1, w2), ... then for each, last to first, the gradient by its
-// weights, which reads its input, the update, and the gradient by its input. The steps of three:
+// Returns the training step of a chain: y1 = conv(images, w1), y2 = conv(y1, w2) and so on. The
+// backward pass visits the layers from last to first. For each layer it computes the weight
+// gradient from the layer's input, updates the weights and computes the input gradient. A chain of
+// three layers has these steps:
 //   0 y1   1 y2   2 y3   3 loss_backward (reads y3)
 //   4 dw3 (y2)   5 update   6 dy2   7 dw2 (y1)   8 update   9 dy1   10 dw1   11 update
-// What they leave behind are the weights. Every image has 64 bytes for each channel.
+// The step's results are the weights. Every image takes 64 bytes per channel.
 inline StepCase chain_step(std::size_t layers, std::int64_t channels = 1) {
   StepCase c;
   std::vector<Value> y{c.images(channels)}, weights;

@@ -32,8 +32,8 @@ TEST(Dtr, MeetsTheBudgetOfAChainWithTheSameBits) {
   }
 }
 
-// The paper proves that about twice the square root of a chain is enough for a fixed share of more
-// work, which holds only if the cost counts the neighbours that are away.
+// The paper proves that memory of about twice the square root of the chain's length bounds the
+// extra work by a constant factor. This holds only if the cost counts evicted neighbours.
 TEST(Dtr, SpreadsEvictionsOverAChain) {
   StepCase c = chain_step(128);
   c.budget.device = 16 * dtr_image;

@@ -19,7 +19,7 @@ using tests::error_of;
 using tests::floats;
 using tests::Scale;
 
-// x -> a -> b -> c -> d, each a node.
+// A chain of nodes x -> a -> b -> c -> d.
 struct Line {
   Graph graph;
   Value x = graph.state("x", floats(16), {}, false);
@@ -97,7 +97,7 @@ TEST(Edit, HoldsComputeUpWhereCopiesAreSynchronous) {
   EXPECT_THAT(l.edited({swap}, SyncMode::both),
               ElementsAre("scale#0", "scale#1", "offload scale#0", "scale#2 <2", "fetch scale#0 <3",
                           "scale#3"))
-      << "no trigger brings it back earlier";
+      << "no trigger starts the swap-in earlier";
 }
 
 TEST(Edit, MovesTheWaitsOfTheScheduleAlong) {

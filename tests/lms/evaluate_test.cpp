@@ -14,8 +14,8 @@ namespace {
 
 using tests::unit;
 
-// A chain of four layers: steps 0..3 make roots 0..3 in a second each, steps 4..7 read them in
-// reverse in two seconds each. Root 0 is read by steps 1 and 7.
+// A chain of four layers. Steps 0..3 make roots 0..3 in one second each; steps 4..7 read them in
+// reverse order in two seconds each. Steps 1 and 7 read root 0.
 class ChainEvaluation : public ::testing::Test {
  protected:
   void link(double out, double in) { chain_.limit(0, out, in); }
@@ -59,7 +59,7 @@ TEST_F(ChainEvaluation, CountsTheLiveBytesOfEveryStep) {
 TEST_F(ChainEvaluation, SumsTheExcessOverTheBudget) {
   evaluate(3, {});
   EXPECT_FALSE(result().fits);
-  EXPECT_EQ(result().excess, 2.0 * unit) << "steps 3 and 4 hold one unit too many";
+  EXPECT_EQ(result().excess, 2.0 * unit) << "steps 3 and 4 exceed the budget by one unit";
 }
 
 TEST_F(ChainEvaluation, HidesCopiesBehindCompute) {
@@ -68,19 +68,20 @@ TEST_F(ChainEvaluation, HidesCopiesBehindCompute) {
   EXPECT_TRUE(result().fits);
   EXPECT_EQ(result().seconds, 12);
   ASSERT_EQ(evaluator.swap_outs().size(), 1U);
-  EXPECT_EQ(evaluator.swap_outs().front().freed_for_step, 3U) << "the first step without room";
+  EXPECT_EQ(evaluator.swap_outs().front().freed_for_step, 3U) << "the first step that lacks bytes";
   ASSERT_EQ(evaluator.swap_ins().size(), 1U);
-  EXPECT_EQ(evaluator.swap_ins().front().position, 5U) << "the first step with room up to its use";
+  EXPECT_EQ(evaluator.swap_ins().front().position, 5U)
+      << "from this step on the bytes stay free until the use";
 }
 
 TEST_F(ChainEvaluation, DelaysTheStepThatNeedsTheBytesOfASlowSwapOut) {
-  link(0.25, 1);  // from 1 s, when root 0 is made, to 5 s; step 3 would start at 3 s
+  link(0.25, 1);  // the copy runs from 1 s, when root 0 exists, to 5 s; step 3 would start at 3 s
   evaluate(3, {0});
   EXPECT_EQ(result().seconds, 14);
 }
 
 TEST_F(ChainEvaluation, DelaysTheStepThatReadsASlowSwapIn) {
-  link(1, 0.2);  // from 6 s, when there is room, to 11 s; step 7 would start at 10 s
+  link(1, 0.2);  // the copy runs from 6 s, when bytes are free, to 11 s; step 7 would start at 10 s
   evaluate(3, {0});
   EXPECT_EQ(result().seconds, 13);
 }
@@ -88,9 +89,9 @@ TEST_F(ChainEvaluation, DelaysTheStepThatReadsASlowSwapIn) {
 TEST_F(ChainEvaluation, HoldsUpComputeForCopiesInSyncModes) {
   link(0.5, 0.5);
   evaluate(3, {0}, SyncMode::out);
-  EXPECT_EQ(result().seconds, 13) << "the copy out ends at 3 s, step 1 at 2 s";
+  EXPECT_EQ(result().seconds, 13) << "the swap-out ends at 3 s, step 1 at 2 s";
   evaluate(3, {0}, SyncMode::in);
-  EXPECT_EQ(result().seconds, 14) << "the copy back starts at 10 s, when step 6 has ended";
+  EXPECT_EQ(result().seconds, 14) << "the swap-in starts at 10 s, when step 6 has ended";
   evaluate(3, {0}, SyncMode::both);
   EXPECT_EQ(result().seconds, 15);
 }
@@ -98,7 +99,7 @@ TEST_F(ChainEvaluation, HoldsUpComputeForCopiesInSyncModes) {
 TEST_F(ChainEvaluation, EstimatesWithoutWaitsBeyondTheLimit) {
   link(0.25, 1);
   Evaluator& evaluator = evaluate(3, {0});
-  EXPECT_EQ(evaluator.estimate(expanded(), 11).seconds, 12) << "of the nodes alone";
+  EXPECT_EQ(evaluator.estimate(expanded(), 11).seconds, 12) << "the nodes alone take this long";
   EXPECT_EQ(evaluator.estimate(expanded(), 12).seconds, 14);
 }
 
@@ -106,10 +107,12 @@ TEST_F(ChainEvaluation, TightensSwapsWithoutMakingTheStepLonger) {
   link(1, 1);
   Evaluator& evaluator = evaluate(3, {0});
   evaluator.tighten(expanded(), 0);
-  EXPECT_EQ(evaluator.swap_outs().front().freed_for_step, 2U) << "the copy out ends at 2 s";
-  EXPECT_EQ(evaluator.swap_ins().front().position, 6U) << "which starts at 8 s, one before 9 s";
+  EXPECT_EQ(evaluator.swap_outs().front().freed_for_step, 2U) << "the swap-out ends at 2 s";
+  EXPECT_EQ(evaluator.swap_ins().front().position, 6U)
+      << "step 6 starts at 8 s, the last before 9 s";
   evaluate(3, {0}).tighten(expanded(), 2);
-  EXPECT_EQ(evaluator.swap_ins().front().position, 5U) << "two seconds of slack leave it there";
+  EXPECT_EQ(evaluator.swap_ins().front().position, 5U)
+      << "with two seconds of slack it stays at step 5";
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(Eviction, LetsNoMoreTensorsGoThanAllowed) {
   EXPECT_EQ(summarize(*c.graph, reclaim(c.request()).schedule).swapped_tensors, 3U);
 }
 
-// Whether each step fits with all away that it does not use.
+// Returns whether each step fits if all tensors that it does not use are evicted.
 bool can_fit(const StepCase& c) {
   const std::vector<std::size_t> live = live_bytes(c.request());
   const std::vector<Stashed> tensors = candidates(c.request());

@@ -12,9 +12,10 @@
 
 namespace cnn::tests {
 
-// The shortest step of all ways to treat each tensor and to order copies back among the compute
-// steps. Bytes are taken and given back as time goes by, wherever they lie: what fits here need not
-// fit when it is placed. For a handful of tensors.
+// Brute-force reference for the search: tries every decision on every tensor and every order of
+// swap-ins among the compute steps, and keeps the shortest step. It counts bytes without addresses,
+// so a schedule that fits here may not fit once it is placed. The time is exponential in the number
+// of tensors.
 class Exhaustive {
  public:
   explicit Exhaustive(const lms::Request& request)
@@ -43,9 +44,9 @@ class Exhaustive {
     double at = 0, bytes = 0;
   };
   struct State {
-    std::vector<Change> changes;  // by time
-    std::vector<double> ends;     // by step
-    std::vector<double> there;    // by stay: when its copy back has ended
+    std::vector<Change> changes;       // sorted by time
+    std::vector<double> ends;          // end time of each step
+    std::vector<double> swap_in_ends;  // by live interval
     double out = 0, in = 0, compute = 0;
     std::size_t returned = 0;
   };
@@ -55,7 +56,9 @@ class Exhaustive {
     if (at == movable_.size()) {
       expanded_ = &expander_.expand(decisions_);
       find_copies();
-      run({.changes = {}, .ends = {}, .there = std::vector<double>(expanded_->intervals.size())},
+      run({.changes = {},
+           .ends = {},
+           .swap_in_ends = std::vector<double>(expanded_->intervals.size())},
           0);
       return;
     }
@@ -74,7 +77,7 @@ class Exhaustive {
 
   void find_copies() {
     swap_ins_.clear();
-    departed_.assign(problem_.roots.size(), 0);
+    swap_out_ends_.assign(problem_.roots.size(), 0);
     for (std::uint32_t s = 0; s < expanded_->intervals.size(); ++s) {
       if (expanded_->intervals[s].returns) {
         swap_ins_.push_back(s);
@@ -86,8 +89,8 @@ class Exhaustive {
     return static_cast<double>(problem_.roots[interval.root].bytes);
   }
 
-  // From when on so many bytes more are free for good.
-  double room(const State& state, double more, double ready) const {
+  // Returns the earliest time, not before `ready`, from which `more` additional bytes always fit.
+  double earliest_fit(const State& state, double more, double ready) const {
     double held = more;
     for (const Change& change : state.changes) {
       held += change.bytes;
@@ -112,7 +115,7 @@ class Exhaustive {
     state.changes.insert(place, {at, bytes});
   }
 
-  // Tries all numbers of copies back in front of each step.
+  // Branches over the number of swap-ins issued before each compute step.
   void run(State state, std::uint32_t step) {
     if (step == expanded_->steps.size()) {
       best_ = std::min(best_, std::max({state.compute, state.out, state.in}));
@@ -135,13 +138,14 @@ class Exhaustive {
   bool bring_back(State& state) {
     const std::uint32_t index = swap_ins_[state.returned++];
     const lms::LiveInterval& interval = expanded_->intervals[index];
-    const double start = room(state, bytes(interval), std::max(state.in, departed_[interval.root]));
+    const double start =
+        earliest_fit(state, bytes(interval), std::max(state.in, swap_out_ends_[interval.root]));
     if (start == never) {
       return false;
     }
     change(state, start, bytes(interval));
     const double rate = problem_.in_bytes_per_second;
-    state.in = state.there[index] = start + (rate > 0 ? bytes(interval) / rate : 0);
+    state.in = state.swap_in_ends[index] = start + (rate > 0 ? bytes(interval) / rate : 0);
     return true;
   }
 
@@ -158,9 +162,10 @@ class Exhaustive {
       const lms::LiveInterval& interval = expanded_->intervals[s];
       more += interval.first == step && !interval.returns ? bytes(interval) : 0;
       less += interval.last == step && !interval.leaves ? bytes(interval) : 0;
-      ready = interval.first == step && interval.returns ? std::max(ready, state.there[s]) : ready;
+      ready = interval.first == step && interval.returns ? std::max(ready, state.swap_in_ends[s])
+                                                         : ready;
     }
-    const double start = room(state, more, ready);
+    const double start = earliest_fit(state, more, ready);
     const double seconds = computes ? problem_.nodes[one.id].seconds : 0;
     if (start + seconds >= best_) {
       return false;
@@ -179,7 +184,7 @@ class Exhaustive {
         const double rate = problem_.out_bytes_per_second;
         state.out = std::max(state.out, state.ends[interval.written]) +
                     (rate > 0 ? bytes(interval) / rate : 0);
-        departed_[interval.root] = state.out;
+        swap_out_ends_[interval.root] = state.out;
         change(state, std::max(state.out, state.compute), -bytes(interval));
       }
     }
@@ -191,9 +196,9 @@ class Exhaustive {
   double budget_;
   lms::TensorDecisions decisions_;
   bool swaps_, drops_;
-  std::vector<std::uint32_t> movable_;   // roots
-  std::vector<std::uint32_t> swap_ins_;  // stays that come back, in the order of their use
-  std::vector<double> departed_;         // by root: the forward pass is the same for all orders
+  std::vector<std::uint32_t> movable_;   // roots that may leave
+  std::vector<std::uint32_t> swap_ins_;  // live intervals that begin with one, by first use
+  std::vector<double> swap_out_ends_;    // end of each root's swap-out, equal for all orders
   double best_ = never;
 };
 

@@ -24,7 +24,7 @@ TensorDecisions decisions_of(const PlanningProblem& problem, const std::vector<V
   return decisions;
 }
 
-// Its parts are a and b; b is made of s, and s of a.
+// The root's parts are a and b; the graph computes s from a, and b from s.
 TEST(ScheduleExpander, MakesAgainOnceWhatStandsBetweenThePartsOfARoot) {
   StepCase c;
   const Value a = c.make("conv", {c.images()});
@@ -62,10 +62,11 @@ TEST(ScheduleExpander, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
   };
   EXPECT_EQ(taken(TensorDecision::keep), 0U);
   EXPECT_EQ(taken(TensorDecision::drop), 1U);
-  EXPECT_EQ(taken(TensorDecision::swap), 0U) << "it leaves behind the step that would take them";
+  EXPECT_EQ(taken(TensorDecision::swap), 0U)
+      << "the swap-out starts after the step that would reuse the bytes";
 }
 
-// `a` is read by the first and by the last of three backward steps.
+// The first and the last of three backward steps read `a`.
 struct UsedApart {
   UsedApart() {
     a = c.make("conv", {c.images()});
@@ -97,11 +98,11 @@ TEST(Unroll, CopiesBackForEachUseThatStandsApart) {
   const std::vector<LiveInterval> often = intervals(TensorDecision::swap_often);
   ASSERT_EQ(often.size(), 2U);
   EXPECT_EQ(often[0].first, often[0].last);
-  EXPECT_EQ(often[1].first, often[0].last + 2) << "between them is a step without it";
+  EXPECT_EQ(often[1].first, often[0].last + 2) << "a step between them does not hold the tensor";
   EXPECT_EQ(often[1].earliest, often[0].last + 1);
 }
 
-// The second copy back may not begin while the first is still there, though there is room.
+// The second swap-in must wait until the first copy of the tensor is gone, even if bytes are free.
 TEST(Unroll, LetsNoCopyBeginWhileTheTensorIsThere) {
   const UsedApart step;
   const lms::Request request = step.c.request();

@@ -23,7 +23,8 @@ LevelSimulator::Outcome play(const StepCase& c, const LevelParameters& parameter
   return LevelSimulator(request, levels, swaps).play(parameters);
 }
 
-// The most bytes in use at a time: one byte more must be there.
+// Returns the largest number of bytes in use at a time; the simulator passes only with one byte
+// more.
 std::size_t simulated_peak(StepCase& c, const LevelParameters& parameters) {
   std::size_t fails = 0, passes = std::size_t{1} << 20U;
   while (passes - fails > 1) {
@@ -36,7 +37,8 @@ std::size_t simulated_peak(StepCase& c, const LevelParameters& parameters) {
 
 constexpr LevelParameters nothing_leaves{.threshold = 1000, .ahead = 1, .groupby = 0};
 
-// While dw2 is made: y1, which goes then, and the gradient of y2. Weights do not count.
+// The peak is at dw2, which reads y1 for the last time while the gradient of y2 lives. Weights do
+// not count.
 TEST(LevelSimulator, CountsTensorsFromTheirMakerToTheirLastReader) {
   StepCase c = chain_step(2);
   EXPECT_EQ(simulated_peak(c, nothing_leaves), 3 * image_bytes);
@@ -103,7 +105,7 @@ TEST(LevelSimulator, NeedsMoreForCopiesThatComeBackEarlier) {
   EXPECT_LT(peak(5), peak(9));
 }
 
-// A copy out that is not waited for keeps its bytes while the next node runs.
+// A swap-out without a wait keeps its bytes while the next node runs.
 TEST(LevelSimulator, NeedsLessWhereCopiesAreWaitedFor) {
   StepCase c;
   const Value a = c.make_image("conv", {c.images()}, 8);
@@ -130,11 +132,11 @@ TEST(LevelSimulator, TakesItsShareOfTheArena) {
   EXPECT_EQ(simulated_bytes(c.request()), 4 * image_bytes);
   EXPECT_TRUE(play(c, nothing_leaves).passed);
   c.options.tflms2.simulated_share = 3.0 / 8;
-  EXPECT_FALSE(play(c, nothing_leaves).passed) << "exactly the peak does not do";
+  EXPECT_FALSE(play(c, nothing_leaves).passed) << "memory of exactly the peak is too little";
 }
 
-// Tensors inside others, several outputs and branches: nothing may be freed twice, which would
-// wrap the count and fail where there is memory without end.
+// Random steps have views, nodes of several outputs and branches. A tensor that the simulator freed
+// twice would wrap the byte count around and fail even with unlimited memory.
 TEST(LevelSimulator, PassesAnyStepWithMemoryWithoutEnd) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     StepCase c = tests::random_step(seed);

@@ -13,10 +13,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// The nodes of a chain of three, each behind its level:
+// The nodes of a chain of three layers, each behind its level:
 //   0 y1   1 y2   2 y3   3 loss_backward   4 dw3 (node 4), dy2 (node 6)
 //   5 update, dw2 (node 7), dy1 (node 9)   6 update, dw1   7 update
-// y1 is read by y2 and dw2, y2 by y3 and dw3, y3 by loss_backward alone.
+// y2 and dw2 read y1, y3 and dw3 read y2, and only loss_backward reads y3.
 class SwapsOfAChain : public ::testing::Test {
  protected:
   std::vector<LevelSwap> find(const LevelParameters& parameters) const {
@@ -65,10 +65,10 @@ TEST_F(SwapsOfAChain, AreTriggeredFromMoreLevelsAheadThanGiven) {
   const auto trigger = [&](std::int64_t ahead) {
     return find({.threshold = 4, .ahead = ahead, .groupby = 0}).at(0).groups.at(0).trigger;
   };
-  EXPECT_EQ(trigger(1), NodeId{3}) << "two levels in front of level 5";
+  EXPECT_EQ(trigger(1), NodeId{3}) << "two levels before level 5";
   EXPECT_EQ(trigger(2), NodeId{2});
   EXPECT_EQ(trigger(3), NodeId{1});
-  EXPECT_FALSE(trigger(4)) << "no level is left behind that of the producer";
+  EXPECT_FALSE(trigger(4)) << "there is no such level behind the producer";
   EXPECT_FALSE(trigger(1000));
 }
 
@@ -106,7 +106,7 @@ TEST(LevelSwaps, CountOnlyTensorsThatLeaveAgainstTheLimit) {
   EXPECT_EQ(swaps[0].tensor->tensor, far.id) << "the first one stays and does not count";
 }
 
-// The trigger would have to lie on a path to the reader; a node beside it could run at any time.
+// The trigger must lie on a path to the reader; any other node could run at any time.
 TEST(LevelSwaps, AreTriggeredByANodeThatTheReaderNeeds) {
   tests::StepCase c;
   const Value a = c.make("conv", {c.images(), c.weights(1)});

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A chain in an arena of so many images.
+// A chain in an arena of a given number of images.
 class TunedChain {
  public:
   TunedChain(std::size_t layers, std::size_t images) : case_(chain_within(layers, images)) {}
@@ -51,8 +51,8 @@ class TunedChain {
 
 TEST(LevelTuner, IsUnnecessaryWhereTheStepPassesAsItIs) {
   EXPECT_TRUE(TunedChain(10, 12).is_unnecessary({}));
-  EXPECT_FALSE(TunedChain(10, 11).is_unnecessary({})) << "more than the peak must be there";
-  EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.threshold = 3})) << "somebody wants a swap";
+  EXPECT_FALSE(TunedChain(10, 11).is_unnecessary({})) << "memory must exceed the peak";
+  EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.threshold = 3})) << "the caller requests a swap";
   EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.ahead = 1}));
   EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.groupby = 0}));
 }
@@ -115,7 +115,7 @@ TEST(LevelTuner, LetsEverythingLeaveWhereNothingPasses) {
   EXPECT_EQ(given.sync, SyncMode::both);
 }
 
-// Writes down what is tried; nothing fits.
+// Records the parameters that the tuner tries if none of them fits.
 std::vector<std::string> tried(const LevelParameters& given, std::int64_t levels) {
   std::vector<std::string> all;
   EXPECT_FALSE(tune_by_placement(given, levels, [&](const LevelParameters& p) {

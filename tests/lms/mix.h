@@ -15,8 +15,8 @@
 
 namespace cnn::tests {
 
-// An op of any name with outputs of any shape: each is a different mixture of all inputs, which are
-// repeated or cut to its size.
+// An op with any name and outputs of any shape. Each output is a different mixture of all inputs,
+// which the op repeats or truncates to the output's size.
 class Mix final : public Op {
  public:
   Mix(std::string name, std::vector<TensorDesc> out, bool in_place = false)
@@ -47,7 +47,7 @@ class Mix final : public Op {
   bool in_place_;
 };
 
-// Two images in nhwc become one: its first channels are those of the first. Parts may lie inside.
+// Concatenates the channels of two nhwc images. Its inputs may be views into its output.
 class Join final : public Op {
  public:
   std::string_view name() const override { return "concat"; }
@@ -56,7 +56,7 @@ class Join final : public Op {
     out.shape[1] += in[1].shape[1];
     return {out};
   }
-  // As they are stored, eight pixels for each of two images.
+  // The storage order is two images of eight pixels.
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override {
     constexpr std::size_t pixels = 16;
     float* to = out[0].as<float>().data();
@@ -70,7 +70,8 @@ class Join final : public Op {
   }
 };
 
-// Runs the loops of an op on tensors at any pitch. Outputs and workspace are poisoned before.
+// A kernel that runs an op's reference loops on tensors of any pitch. It poisons outputs and
+// workspace first.
 class PitchedKernel final : public Kernel {
  public:
   explicit PitchedKernel(const Op& op) : op_(op) {}
@@ -79,7 +80,7 @@ class PitchedKernel final : public Kernel {
   }
 
  private:
-  // Returns the place of the element that would lie at `i` without gaps between pixels.
+  // Returns the offset of the element whose offset would be `i` if pixels had no gaps.
   static std::size_t place(const TensorDesc& desc, std::size_t i) {
     if (desc.pitch == 0) {
       return i;
@@ -130,7 +131,7 @@ class PitchedKernel final : public Kernel {
   const Op& op_;
 };
 
-// workspace: bytes of every kernel.
+// Returns the kernels of the ops above, each with `workspace` bytes of workspace.
 inline KernelTable mix_kernels(std::size_t workspace) {
   KernelTable table;
   table.otherwise(

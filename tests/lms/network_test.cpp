@@ -1,4 +1,4 @@
-// Every policy on the training step of a small residual network, of the layers that real ones have.
+// Runs every policy on the training step of a small residual network with the layers of real ones.
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ std::vector<float> outcome(const StepCase& c, const Schedule& schedule) {
   return step.outcome();
 }
 
-// Two wide convolutions without norms, as VGG begins; all else is small.
+// Two wide convolutions without norms, like the first layers of VGG; all other tensors are small.
 StepCase step_of_wide_convolutions(std::int64_t batch = 2, std::int64_t slices = 1) {
   Graph forward;
   Value x =
@@ -93,8 +93,8 @@ StepCase step_of_wide_convolutions(std::int64_t batch = 2, std::int64_t slices =
 
 constexpr std::size_t wide_map = std::size_t{2} * 8 * 32 * 32 * sizeof(float);
 
-// A convolution's gradients need its input and dy, then dy and dx, and the ReLU in front of it dx
-// and the input again: never three of them, if the input leaves twice.
+// A convolution's gradients need its input and dy, then dy and dx; the ReLU before it needs dx and
+// the input again. If the input is swapped out twice, only two maps are live at a time.
 TEST(Planned, HoldsTwoMapsOfAConvolutionAtATime) {
   const StepCase c = step_of_wide_convolutions();
   const std::size_t floor = min_feasible_bytes(c.request());
@@ -102,7 +102,7 @@ TEST(Planned, HoldsTwoMapsOfAConvolutionAtATime) {
   EXPECT_LT(floor, wide_map * 5 / 2);
 }
 
-// Two maps of a quarter of the batch are less than one of the whole batch.
+// Two maps of a quarter of the batch take less than one map of the whole batch.
 TEST(Planned, NeedsNoMapOfTheWholeBatchWhereAStepComputesInSlices) {
   const std::size_t map_of_batch = 4 * wide_map;
   EXPECT_GT(min_feasible_bytes(step_of_wide_convolutions(8).request()), 2 * map_of_batch);

@@ -17,7 +17,7 @@ using tests::chain_step;
 using tests::StepCase;
 using tests::texts;
 
-// The schedule of a chain with this decision on the tensor that its first layer makes.
+// Returns the schedule of a chain with this decision on the output of its first layer.
 Schedule decided(const StepCase& c, TensorDecision decision, SyncMode sync = SyncMode::none) {
   const Request request = c.request();
   const PlanningProblem problem = planning_problem(request);
@@ -52,14 +52,15 @@ TEST(PlanSchedule, HasTheCopiesOfATensorThatLeaves) {
     }
     return s;
   };
-  EXPECT_EQ(place("offload conv#0"), place("conv#1") + 1) << "behind its last use";
+  EXPECT_EQ(place("offload conv#0"), place("conv#1") + 1) << "right after its last use";
   EXPECT_LT(place("offload conv#0"), place("fetch conv#0"));
-  EXPECT_LT(place("fetch conv#0"), place("conv_backward_weights#11")) << "which reads it";
+  EXPECT_LT(place("fetch conv#0"), place("conv_backward_weights#11"))
+      << "this step reads the tensor";
   EXPECT_EQ(steps.size(), c.schedule.steps.size() + 2);
   EXPECT_EQ(c.outcome(schedule), c.outcome(c.schedule));
 }
 
-// The copy out takes as long as three layers, so that the last layer has to wait for its bytes.
+// The swap-out takes as long as three layers, so the last layer waits for its bytes.
 TEST(PlanSchedule, LetsAStepWaitForTheBytesOfACopyOut) {
   StepCase c = chain_step(4);
   c.costs.out_bytes_per_second = 64.0 / 3;

@@ -34,7 +34,7 @@ TEST(Planned, TakesTheBestStepOfUniformChains) {
   }
 }
 
-// Calls check() for steps within so many tenths of the bytes that they need.
+// Calls check() on random steps whose budget is `tenths` tenths of the bytes that they need.
 void for_random_steps(unsigned seeds, std::size_t tenths,
                       const std::function<void(StepCase&)>& check) {
   for (unsigned seed = 0; seed < seeds; ++seed) {
@@ -50,7 +50,7 @@ void for_random_steps(unsigned seeds, std::size_t tenths,
   }
 }
 
-// The loss is kept until the step ends, which the search does not count.
+// The step keeps the loss until its end; the search does not count it.
 constexpr std::size_t loss_bytes = alignment;
 
 TEST(Planned, FitsWhereTheThriftiestPlanDoes) {
@@ -89,7 +89,7 @@ TEST(Planned, IsNeverSlowerInALargerBudget) {
   EXPECT_GT(faster, 8);
 }
 
-// A caller that has another plan asks for faster ones only.
+// A caller that already has a plan wants only a faster one.
 TEST(Planned, SearchesNothingWhereNoPlanCanBeOfUse) {
   for_random_steps(12, 6, [](StepCase& c) {
     Request request = c.request();
@@ -110,7 +110,7 @@ TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {
   for_random_steps(60, 6, [&](StepCase& c) {
     const Outcome free = outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
     c.budget.host = free.host_bytes / 2 / alignment * alignment;
-    // Tensors that may not be made again must leave.
+    // Tensors that cannot be recomputed must be swapped out.
     if (c.options.recompute == Recomputation::off ||
         min_feasible_bytes(c.request()) > c.budget.device) {
       return;
@@ -140,7 +140,7 @@ TEST(Planned, IsNoFasterThanItsBound) {
   });
 }
 
-// As the search sees it: with equal work.
+// Returns the search's estimate of the step time; all calls get the same amount of work.
 double seconds_of(const StepCase& c) { return quick_plan(c.request(), 5000).evaluation.seconds; }
 
 TEST(Planned, IsNoSlowerWithMoreMemoryOrAFasterLink) {
@@ -149,12 +149,12 @@ TEST(Planned, IsNoSlowerWithMoreMemoryOrAFasterLink) {
     const double seconds = seconds_of(c);
     c.costs.out_bytes_per_second *= 2;
     const double out = seconds_of(c);
-    EXPECT_LE(out, seconds * much) << "a link twice as fast";
+    EXPECT_LE(out, seconds * much) << "the link is twice as fast outwards";
     c.costs.in_bytes_per_second *= 2;
     const double both = seconds_of(c);
-    EXPECT_LE(both, out * much) << "and twice as fast back";
+    EXPECT_LE(both, out * much) << "the link is also twice as fast inwards";
     c.budget.device += c.budget.device / 4;
-    EXPECT_LE(seconds_of(c), both * much) << "and a quarter more memory";
+    EXPECT_LE(seconds_of(c), both * much) << "there is also a quarter more memory";
   });
 }
 

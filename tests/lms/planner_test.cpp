@@ -19,7 +19,7 @@ using tests::texts;
 
 constexpr std::size_t variables = 1000;
 
-// A chain whose images need `layers` + 1 times 64 bytes; its last image is the loss.
+// Returns a chain whose images need (`layers` + 1) * 64 bytes; its last image is the loss.
 StepCase chain_with_loss(std::size_t layers) {
   StepCase c = chain_step(layers);
   const Node& last = c.graph->nodes()[layers - 1];
@@ -29,7 +29,7 @@ StepCase chain_with_loss(std::size_t layers) {
   return c;
 }
 
-// A planner with an arena of so many bytes.
+// Returns a planner for an arena of `arena` bytes.
 Planner planner_for(std::size_t arena, const std::string& policy = "planned",
                     const Options& options = {}) {
   return Planner({.policy = policy,

@@ -37,7 +37,7 @@ TEST(PlanningProblem, HasARootForEachActivationWithItsMakers) {
   chain.limit(2, 3, 4);
   chain.costs.copy_latency = 0.125;
   const PlanningProblem problem = planning_problem(chain.request());
-  ASSERT_EQ(problem.roots.size(), 4U) << "two stashes and two gradients; the variable is none";
+  ASSERT_EQ(problem.roots.size(), 4U) << "two stashes and two gradients, but not the variable";
   EXPECT_EQ(problem.roots[0].bytes, unit);
   EXPECT_EQ(problem.roots[0].makers, std::vector<std::uint32_t>{0});
   EXPECT_EQ(problem.roots[2].bytes, 0U);

@@ -1,4 +1,4 @@
-// Properties of every policy, on many steps.
+// Property tests of every policy on many random steps.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class EveryPolicy : public ::testing::TestWithParam<PolicyRow> {};
 INSTANTIATE_TEST_SUITE_P(Lms, EveryPolicy, ::testing::ValuesIn(policies()),
                          [](const auto& row) { return std::string(row.param.name); });
 
-// A search takes its time.
+// The search of `planned` is slow, so it gets fewer seeds.
 unsigned seeds_of(const PolicyRow& row) { return row.name == "planned" ? 4 : 120; }
 
 TEST_P(EveryPolicy, ChangesNoBit) {

@@ -39,9 +39,11 @@ TEST(Pressure, CountsTheLiveBytesAndTheTimeOfEveryStep) {
 TEST(Pressure, NamesTheMovablesThatAStepDoesNotTouch) {
   const tests::Problem chain = uniform_chain(4);
   const Pressure found = pressure(chain.request());
-  EXPECT_EQ(found.steps[2].away, (std::vector<std::uint32_t>{0})) << "it reads 1 and makes 2";
+  EXPECT_EQ(found.steps[2].away, (std::vector<std::uint32_t>{0}))
+      << "step 2 reads root 1 and makes root 2";
   EXPECT_EQ(found.steps[4].away, (std::vector<std::uint32_t>{0, 1, 2})) << "it reads 3";
-  EXPECT_EQ(found.steps[7].away, (std::vector<std::uint32_t>())) << "it is the last use of 0";
+  EXPECT_EQ(found.steps[7].away, (std::vector<std::uint32_t>()))
+      << "step 7 is the last use of root 0";
 }
 
 TEST(Pressure, DescribesTheUsesOfAMovable) {
@@ -55,7 +57,7 @@ TEST(Pressure, DescribesTheUsesOfAMovable) {
   EXPECT_EQ(first.last(), 7U);
   EXPECT_FALSE(first.on_host);
   EXPECT_TRUE(first.may_copy);
-  EXPECT_EQ(first.again, 1) << "the time of its maker";
+  EXPECT_EQ(first.again, 1) << "the time of the node that makes it";
   EXPECT_EQ(first.again_late, 1);
 }
 

@@ -12,11 +12,11 @@
 
 namespace cnn::tests {
 
-// Tensors are whole units of 64 bytes, so that figures of theory can be compared exactly.
+// Every tensor takes a multiple of 64 bytes, so tests can compare exactly with analytical results.
 inline constexpr std::size_t unit = alignment;
 inline TensorDesc units(std::int64_t count) { return floats(count * 16); }
 
-// All that a request refers to.
+// Owns everything that a planning request refers to.
 struct Problem {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
   std::vector<KernelSpec> specs;
@@ -38,7 +38,7 @@ struct Problem {
 
   void add_cost(double seconds) { costs.seconds.push_back(seconds); }
 
-  // Once all nodes are there, of which so many are the forward pass.
+  // Call when the graph is complete; the first `forward_nodes` nodes are the forward pass.
   void finish(std::size_t forward_nodes) {
     specs.resize(graph->nodes().size());
     schedule = make_schedule(*graph);
@@ -50,7 +50,7 @@ struct Problem {
     }
   }
 
-  // Units, and units per second.
+  // Sets the budget in units and the bandwidths in units per second.
   void limit(double device, double out, double in) {
     budget = {.device = static_cast<std::size_t>(device * unit), .host = std::size_t{1} << 30U};
     costs.out_bytes_per_second = out * unit;
@@ -58,7 +58,8 @@ struct Problem {
   }
 };
 
-// Layers of 1 second forward, 2 backward and a stash of 1 unit; gradients have no bytes.
+// Returns a chain whose layers take 1 second forward and 2 seconds backward and stash 1 unit each.
+// Gradients take no bytes.
 inline Problem uniform_chain(int layers) {
   Problem result;
   std::vector<Value> stash;
@@ -77,10 +78,10 @@ inline Problem uniform_chain(int layers) {
   return result;
 }
 
-// The best step of uniform chains without recomputation is known.
+// A uniform chain whose optimal step time without recomputation is known analytically.
 struct Fixture {
   int layers = 0;
-  double device = 0, out = 0, in = 0;  // units, units per second
+  double device = 0, out = 0, in = 0;  // units, units per second, units per second
   double seconds = 0;
 };
 inline constexpr Fixture fixtures[] = {

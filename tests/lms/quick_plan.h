@@ -16,12 +16,12 @@ namespace cnn::tests {
 
 struct QuickPlan {
   Schedule schedule;
-  lms::Outcome outcome;        // placed, linked, simulated
-  lms::Evaluation evaluation;  // as the search sees it
+  lms::Outcome outcome;        // after placement, linking and simulation
+  lms::Evaluation evaluation;  // the estimate of the search
 };
 
-// Runs the default policy once, with a search that looks at so many steps only: for tests of
-// many plans.
+// Runs the default policy once and limits its search to `work` steps, so that a test can check many
+// plans.
 inline QuickPlan quick_plan(const lms::Request& request, std::size_t work) {
   const lms::PlanningProblem problem = planning_problem(request);
   const std::size_t target = request.budget.device;
@@ -40,7 +40,7 @@ inline QuickPlan quick_plan(const lms::Request& request, std::size_t work) {
   return {std::move(schedule), outcome, evaluation};
 }
 
-// Bytes that are live at the peak of the smallest of the plans that treat all tensors alike.
+// Returns the smallest peak of live bytes among the plans that decide the same for all tensors.
 inline std::size_t least_memory_bytes(const lms::Request& request) {
   const lms::PlanningProblem problem = planning_problem(request);
   lms::ScheduleExpander expander(problem);

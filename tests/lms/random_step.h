@@ -12,10 +12,10 @@
 
 namespace cnn::tests {
 
-// A training step like those of networks: convolutions, norms with statistics, ReLU in place,
-// pools, sums, and images that are joined, some in place; then the gradients of what leads to the
-// loss, each of which reads some of what its node read or made, and the updates. Another one for
-// each seed.
+// Builds a random training step like those of networks, one per seed. The forward pass has
+// convolutions, batch norms with statistics, ReLU in place, pools, sums and concatenated images,
+// some of them in place. Then follow the gradients of all nodes that lead to the loss and the
+// updates. Each gradient reads some inputs or outputs of its node.
 class RandomStep {
  public:
   explicit RandomStep(unsigned seed) : random_(seed) {
@@ -51,7 +51,7 @@ class RandomStep {
   };
 
   std::size_t any(std::size_t below) { return random_() % below; }
-  // Mostly late, so that chains form; sometimes old, so that some live long.
+  // Prefers recent values, so that chains form; an occasional old one makes a live interval long.
   Value some() {
     const std::size_t back =
         any(4) == 0 ? values_.size() : std::min<std::size_t>(3, values_.size());
@@ -109,7 +109,7 @@ class RandomStep {
     const Node node = c.graph->nodes()[n];
     const auto found = gradients_.find(node.outputs.front());
     if (found == gradients_.end()) {
-      return;  // nothing that leads to the loss
+      return;  // no node leads to the loss
     }
     const std::vector<Value> parts = found->second;
     const Value dy = parts.size() == 1 ? parts.front() : c.make("add", parts, true);

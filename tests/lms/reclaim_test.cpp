@@ -43,7 +43,7 @@ TEST(Reclaim, SaysThatItReclaimedNothing) {
               ElementsAre("Reclaimed 0.0 GiB: reclaim_one 0, reclaim_fragments 0"));
 }
 
-// Sizes differ, so that the gaps between blocks can be too small though their sum is not.
+// Sizes differ, so all gaps between blocks can be too small although their sum is large enough.
 TEST(Reclaim, FitsWhereAReplayWithFewerBytesDoes) {
   std::size_t fitted = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {

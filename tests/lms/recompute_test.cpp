@@ -13,7 +13,7 @@ using tests::chain_step;
 using tests::StepCase;
 using tests::texts;
 
-// conv, relu, conv, relu; each gradient needs the input of its layer.
+// Returns a chain conv, relu, conv, relu in which each gradient reads its layer's input.
 StepCase cheap_step() {
   StepCase c;
   const Value a = c.make("conv", {c.images(), c.weights(1)});

@@ -69,7 +69,7 @@ TEST(Repeats, DropEachOfAListUpToALimit) {
   EXPECT_TRUE(repeats.drop_each({}, -1).empty());
 }
 
-// The weights of the first layer change between two uses of what it makes.
+// An update changes the first layer's weights between two uses of its output.
 TEST(Repeats, DropTheOthersWhereOneCannotBeMadeAgain) {
   StepCase c;
   const Value w = c.weights(1);
@@ -86,7 +86,8 @@ TEST(Repeats, DropTheOthersWhereOneCannotBeMadeAgain) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].node, c.graph->producer(b.id));
   EXPECT_EQ(repeats.last_repeat(0), 5U) << "the step of the update";
-  EXPECT_EQ(repeats.last_repeat(1), c.schedule.steps.size()) << "reads nothing that changes";
+  EXPECT_EQ(repeats.last_repeat(1), c.schedule.steps.size())
+      << "its node reads nothing that changes";
 }
 
 TEST(Repeats, AreNeverOfTheBackwardPass) {
@@ -98,7 +99,7 @@ TEST(Repeats, AreNeverOfTheBackwardPass) {
   EXPECT_FALSE(repeats.last_repeat(5)) << "an update";
 }
 
-// The weights change before what they made is needed again.
+// An update changes the weights before a gradient needs the layer's output again.
 TEST(Repeats, NeverReadWhatWasUpdated) {
   StepCase c;
   const Value w = c.weights(1);

@@ -41,7 +41,7 @@ TEST(Search, FindsTheBestSwapsOfUniformChains) {
         search(planning_problem(chain.request()),
                {.device_bytes = chain.budget.device, .drops = false, .work = 400'000});
     EXPECT_TRUE(found.evaluation.fits) << fixture.layers << " layers in " << fixture.device;
-    EXPECT_GE(found.evaluation.seconds, fixture.seconds - 1e-9) << "of a proved optimum";
+    EXPECT_GE(found.evaluation.seconds, fixture.seconds - 1e-9) << "the optimum is proved";
     EXPECT_LE(found.evaluation.seconds, fixture.seconds * 1.05)
         << fixture.layers << " layers in " << fixture.device << ", " << fixture.out << " out, "
         << fixture.in << " in";
@@ -68,7 +68,7 @@ TEST(Search, SaysThatNothingFitsAndComesNear) {
   const Solution found = search(
       chain_of_ten(1, 1), {.device_bytes = unit, .swaps = true, .drops = false, .work = 100'000});
   EXPECT_FALSE(found.evaluation.fits);
-  EXPECT_EQ(found.evaluation.peak, 2 * unit) << "a layer reads one and makes one";
+  EXPECT_EQ(found.evaluation.peak, 2 * unit) << "a layer reads one unit and makes one";
 }
 
 TEST(Search, MinimisesThePeakWhateverTheTime) {
@@ -100,7 +100,7 @@ TEST(Search, PrunesMovesThatGainNothing) {
   for (std::size_t root = 0; root < problem.roots.size(); ++root) {
     start[root] = problem.roots[root].may_leave ? TensorDecision::swap : TensorDecision::keep;
   }
-  // No work is left for annealing, so that the start stays but for what pruning takes out of it.
+  // Without work for annealing, only pruning changes the start solution.
   SearchOptions options{.device_bytes = 8 * unit, .work = 0, .start = &start};
   const Solution all = search(problem, options);
   options.prune_moves = true;

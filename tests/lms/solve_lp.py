@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The linear program whose optimum no plan can beat, solved by HiGHS: prints its seconds.
+"""Solves the linear program behind the lower bound with HiGHS and prints its optimum in seconds.
 
-Usage: solve_lp.py INSTANCE.json. Exits with 77 where scipy is missing, with 3 where there is no
-solution. For each op: when it starts, bytes out and back by then; for each tensor: which share of
-it is swapped, which is made again right before the backward pass needs it.
+Usage: solve_lp.py INSTANCE.json. Exits with 77 if scipy is missing and with 3 if there is no
+solution. The variables of each op are its start time and the bytes swapped out and in by then. The
+variables of each tensor are the share that is swapped and the share that is recomputed right before
+the backward pass needs it.
 """
 import json
 import sys
@@ -17,7 +18,7 @@ except ImportError:
 
 
 class Rows:
-    """Rows of A x <= b."""
+    """Collects the rows of A x <= b."""
 
     def __init__(self):
         self.row, self.column, self.value, self.bound = [], [], [], []
@@ -45,7 +46,7 @@ def solve(instance):
     rate_out, rate_in, both = (instance[k] * scale for k in ("out", "in", "both"))
     rows = Rows()
 
-    # A tensor that step m makes leaves from the start of step m + 1 on, so nothing of it is out by then.
+    # A tensor that step m makes can leave only from the start of step m + 1 on.
     made, needed = [[] for _ in range(count + 2)], [[] for _ in start]
     for x, tensor in enumerate(tensors):
         rows.add([(swapped[x], 1), (again[x], 1)], 1)

@@ -7,8 +7,8 @@
 namespace cnn::lms {
 namespace {
 
-// x -> a -> b -> c, d = c - a / 2 by steps: in x, a, b, out a, c, in a, d, out d; c waits for the
-// departure of a, d for its return.
+// The plan computes x -> a -> b -> c and d = c - a / 2. Its steps are: in x, a, b, out a, c, in a,
+// d, out d. Step c waits for the swap-out of a, step d for its swap-in.
 Stalls stalls_of(const Timeline& timeline) {
   const StepPlan plan = tests::swapping_plan();
   return stalls(*plan.graph, plan.schedule, timeline);
@@ -30,7 +30,7 @@ TEST(Stalls, AreOfSwapInsWhileTheseAreOnTheirWay) {
 TEST(Stalls, AreOfMemoryWhereANodeTakesBytesThatAreStillLeaving) {
   const Stalls found =
       stalls_of({{0, 0}, {0, 1}, {1, 2}, {1, 5}, {5, 6}, {6, 7.5}, {7.5, 8}, {8, 8}});
-  EXPECT_EQ(found.memory, 3) << "c lies where a was";
+  EXPECT_EQ(found.memory, 3) << "c reuses the bytes of a";
   EXPECT_EQ(found.swap_in, 1.5);
   EXPECT_EQ(found.other, 0);
 }
@@ -41,7 +41,7 @@ TEST(Stalls, AreOfMemoryAsFarAsReturnsThemselvesWaitForDepartures) {
   plan.schedule.steps[5].after = {StepId{3}};
   const Timeline timeline{{0, 0}, {0, 1}, {1, 2}, {1, 5}, {2, 3}, {5, 6.5}, {6.5, 7}, {7, 7}};
   const Stalls found = stalls(*plan.graph, plan.schedule, timeline);
-  EXPECT_EQ(found.memory, 2) << "from the end of c to the end of the departure";
+  EXPECT_EQ(found.memory, 2) << "from the end of c to the end of the swap-out";
   EXPECT_EQ(found.swap_in, 1.5);
   EXPECT_EQ(found.other, 0);
 }

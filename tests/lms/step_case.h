@@ -11,7 +11,8 @@
 #include "runtime/program.h"
 #include "runtime/schedule.h"
 
-// A training step of ops that mix their inputs, and all that a policy asks about it.
+// Helper of LMS tests: a training step of ops that mix their inputs, and the request that a policy
+// gets about it.
 namespace cnn::tests {
 
 struct StepCase {
@@ -24,7 +25,7 @@ struct StepCase {
   std::size_t variable_bytes = 0;
   lms::Options options;
 
-  // Images in nhwc, 64 bytes for each channel of two: the op knows no layouts.
+  // Returns the descriptor of two nhwc images with 64 bytes per channel; the op ignores layouts.
   static TensorDesc image(std::int64_t channels) {
     return {.shape = {2, channels, 1, 8}, .layout = Layout::nhwc};
   }
@@ -32,27 +33,28 @@ struct StepCase {
   Value weights(std::int64_t channels) const;
   std::vector<Value> make_all(const std::string& op, const std::vector<Value>& in,
                               std::vector<TensorDesc> out, bool in_place = false) const;
-  // As large as the first input.
+  // The output has the size of the first input.
   Value make(const std::string& op, const std::vector<Value>& in, bool in_place = false) const;
   Value make_image(const std::string& op, const std::vector<Value>& in,
                    std::int64_t channels) const;
 
-  // Call when the graph is complete: `first` is the first value of the backward pass. workspace:
-  // bytes of every node.
+  // Call when the graph is complete. `first` is the first value of the backward pass; every node
+  // gets `workspace` bytes.
   void settle(Value first, std::size_t workspace = 0);
 
   lms::Request request() const;
   PeakMemory peak(const Schedule& of) const;
-  // Plans it, which verifies it, with all that stands in the schedule.
+  // Returns a verified plan of this schedule, as the executor runs it.
   StepPlan planned(const Schedule& of) const;
-  // Returns the values that two steps leave behind.
+  // Returns the values that remain after two steps.
   std::vector<float> outcome(const Schedule& of) const;
 };
 
-// "mix#0", "offload mix#0", "fetch mix#0 <2": each step with the steps that it waits for.
+// Returns each step as text with the steps it waits for: "mix#0", "offload mix#0", "fetch mix#0
+// <2".
 std::vector<std::string> texts(const Graph& graph, const Schedule& schedule);
 
-// The notes of a level up to this one, as lines.
+// Returns the plan's notes up to this level as lines.
 std::vector<std::string> lines(const lms::Plan& plan, int level = 0);
 
 }  // namespace cnn::tests

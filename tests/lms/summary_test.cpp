@@ -15,7 +15,7 @@ Step step_of(const Action& action, Lane lane) { return {.action = action, .lane 
 
 class ChainSummary : public ::testing::Test {
  protected:
-  // Roots 0 and 1 are activations of the chain, the last tensor is the graph's output.
+  // Roots 0 and 1 are activations of the chain; the last tensor is the graph's output.
   Summary with(const std::vector<Step>& more) {
     Schedule schedule = chain_.schedule;
     schedule.steps.insert(schedule.steps.end(), more.begin(), more.end());

@@ -16,7 +16,7 @@ using tests::texts;
 
 constexpr std::size_t cached_image = 64;  // bytes
 
-// A convolution, so many activations, and the gradients of all of them.
+// Returns a convolution, `activations` activations and the gradients of all of them.
 StepCase step_with_segment(int activations) {
   StepCase c;
   Value x = c.make("conv", {c.images(), c.weights(1)});
@@ -57,11 +57,11 @@ TEST(SuperNeurons, CachesResultsOfConvolutionsAndFetchesThemAhead) {
   c.budget.device = 4 * cached_image;
   const Plan plan = superneurons(c.request());
   const Summary did = summarize(*c.graph, plan.schedule);
-  EXPECT_EQ(did.recomputed, 0U) << "there are only convolutions";
+  EXPECT_EQ(did.recomputed, 0U) << "the step has only convolutions";
   EXPECT_GT(did.swap_outs, 0U);
   EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
   EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule));
-  // conv_backward_weights#15 reads it, behind the gradient of the convolution before.
+  // conv_backward_weights#15 reads the tensor after the gradient of the preceding convolution.
   const std::vector<std::string> steps = texts(*c.graph, plan.schedule);
   const auto fetch = std::ranges::find_if(
       steps, [](const std::string& step) { return step.starts_with("fetch conv#0"); });

@@ -36,7 +36,7 @@ TEST(SwapIns, StartWhenTheTensorIsOutAtTheEarliest) {
   EXPECT_EQ(swaps.at(0).not_before, StepId{3});
 }
 
-// Triggers go by levels of the graph, which is not the order of steps.
+// Triggers follow the graph's levels, whose order differs from the order of steps.
 TEST(SwapIns, StartRightBeforeAReaderThatComesBeforeTheirTrigger) {
   for (const StepId trigger : {StepId{10}, StepId{11}}) {
     const auto swaps =

@@ -22,8 +22,9 @@ Outcome outcome_of_plan(const StepCase& c, const Plan& plan) {
   return outcome_of(c.request(), plan.schedule, plan.enough);
 }
 
-// The first images leave by a link that takes as long as three nodes, so that copies queue up; the
-// loss takes so long that all have left when the backward pass begins.
+// Returns a chain whose first images leave over a slow link: each copy takes as long as three
+// nodes, so copies queue up. The loss takes so long that all copies have ended when the backward
+// pass begins.
 StepCase chain_behind_a_slow_link() {
   constexpr std::size_t layers = 12;
   StepCase c = chain_step(layers);

@@ -16,7 +16,7 @@ using tests::lines;
 using tests::StepCase;
 using tests::texts;
 
-// a is read right behind, far behind in the forward pass, and in the backward pass.
+// Returns a step in which the next node, a distant forward node and a backward node read a.
 StepCase skip_step() {
   StepCase c;
   const Value w = c.weights(1);
@@ -74,11 +74,11 @@ TEST(Tflms1, TriggersByLevelInDirectOrder) {
   StepCase c = chain_step(4);
   c.options.n_tensors = 1;
   c.options.tflms1.ctrld_strategy = TriggerRule::direct_order;
-  c.options.tflms1.lb = 2;  // conv_backward_weights#11 is at level 7, so level 4
+  c.options.tflms1.lb = 2;  // conv_backward_weights#11 is at level 7, so its trigger is at level 4
   EXPECT_THAT(texts(*c.graph, tflms1(c.request()).schedule), Contains("fetch conv#0 <5"));
   c.options.tflms1.ub = 2;
   EXPECT_THAT(texts(*c.graph, tflms1(c.request()).schedule), Contains("fetch conv#0 <1"))
-      << "nothing lies between both bounds: it comes back as soon as it is out";
+      << "no step lies between both bounds, so the swap-in follows the swap-out";
 }
 
 TEST(Tflms1, TakesMoreMemoryWithMoreLead) {
@@ -110,7 +110,7 @@ TEST(Tflms1, BringsATensorBackForFarReadersOfTheForwardPassToo) {
               ElementsAre("conv#0", "relu#1", "offload conv#0", "relu#2", "fetch conv#0 <3",
                           "relu#3", "add#4", "loss_backward#5", "relu_backward#6",
                           "fetch conv#0 <8", "conv_backward_weights#7", "descend#8"))
-      << "the second time it goes without a copy out";
+      << "the second time no swap-out is needed";
   EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule));
   c.options.tflms1.branch_threshold = 3;
   EXPECT_EQ(summarize(*c.graph, tflms1(c.request()).schedule).swap_ins, 1U);

@@ -64,7 +64,7 @@ TEST(Tflms2, IsTurnedOffWhereItIsNotNecessary) {
   EXPECT_EQ(texts(*c.graph, plan.schedule), texts(*c.graph, c.schedule));
   c.options.tflms2.swapout_threshold = 2;
   EXPECT_THAT(lines(tflms2(c.request())), Not(Contains("LMS is not necessary. Turned LMS off.")))
-      << "somebody wants tensors to leave";
+      << "the caller requests swaps";
 }
 
 TEST(Tflms2, FindsTheLeastSwappingThatPasses) {
@@ -81,7 +81,7 @@ TEST(Tflms2, FindsTheLeastSwappingThatPasses) {
   EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
 }
 
-// The simulator, which counts no workspaces, finds that nothing need leave.
+// The simulator counts no workspaces, so it finds that no tensor needs to leave.
 TEST(Tflms2, FindsAThresholdThatFitsBesideWorkspaces) {
   StepCase c = chain_step(40);
   const std::size_t workspace = std::size_t{64} * 60;
@@ -143,7 +143,7 @@ TEST(Tflms2, WaitsForCopiesOnlyWhereItMust) {
   };
   EXPECT_EQ(sync_at(5), "0");
   EXPECT_EQ(sync_at(4), "0");
-  EXPECT_EQ(sync_at(3), "2") << "no copy back beside what the gradients need";
+  EXPECT_EQ(sync_at(3), "2") << "no swap-in fits next to the operands of the gradients";
   EXPECT_EQ(sync_at(2), "3");
   c.options.sync_mode = SyncMode::in;
   c.options.tflms2.swapout_threshold = 1;
@@ -173,7 +173,7 @@ TEST(Tflms2, BringsBackWhenTheRestIsThereWhereNothingTriggers) {
                   "conv_backward_data#9", "conv_backward_weights#10", "descend#11"));
 }
 
-// a is read twice in the backward pass, four levels apart.
+// Two backward nodes, four levels apart, read a.
 TEST(Tflms2, SharesCopiesBackWithinAGroup) {
   StepCase c;
   const Value a = c.make("conv", {c.images(), c.weights(1)});
@@ -196,7 +196,7 @@ TEST(Tflms2, SharesCopiesBackWithinAGroup) {
     const Plan plan = edited(apart);
     EXPECT_THAT(lines(plan), Contains(HasSubstr("2 swap-in operations"))) << apart;
     const Summary summary = summarize(*c.graph, plan.schedule);
-    EXPECT_EQ(summary.swap_outs, 1U) << "it is copied out once";
+    EXPECT_EQ(summary.swap_outs, 1U) << "the tensor is swapped out once";
     EXPECT_EQ(summary.swap_ins, 2U) << apart;
     EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule));
   }

@@ -26,7 +26,7 @@ TEST(Vdnn, EndsALayerWithTheCopyOfItsInputAndStartsCopiesBackALayerAhead) {
                   "conv_backward_data#13", "conv_backward_weights#14", "descend#15"));
 }
 
-// conv, relu and pool, each of which needs its input for its gradient.
+// Returns a step of conv, relu and pool in which each gradient reads its layer's input.
 StepCase mixed_step() {
   StepCase c;
   const Value a = c.make("conv", {c.images(), c.weights(1)});
@@ -58,7 +58,7 @@ TEST(Vdnn, TriesNoneThenConvolutionsThenAll) {
   EXPECT_THAT(lines(vdnn_dynamic(c.request())), ElementsAre("vdnn_dynamic chose vdnn_conv"));
   c.budget.host = 0;
   EXPECT_THAT(lines(vdnn_dynamic(c.request())), ElementsAre("vdnn_dynamic chose vdnn_all"))
-      << "the last is taken whether it fits or not";
+      << "the last choice is taken even if it does not fit";
 }
 
 TEST(Vdnn, LetsNoMoreTensorsGoThanAllowed) {

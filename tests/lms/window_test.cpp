@@ -43,7 +43,7 @@ TEST(Window, LetsNothingLeaveThatItReaches) {
   }
 }
 
-// A window of one budget would let a tensor leave whose next use is just beyond it.
+// With a window of one budget, a tensor could leave whose next use is just beyond the window.
 TEST(Window, ReachesHalfABudgetBeyondWhatFits) {
   StepCase c = chain_step(10);
   c.budget.device = std::size_t{64} * 8;

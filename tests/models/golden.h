@@ -8,11 +8,11 @@
 
 namespace cnn::tests {
 
-// The values that the original computed for one network: a file of tests/golden. Its weights,
-// images and labels are made by tests/support/formula.h.
+// Reads a file of tests/golden: the reference values that tf_cnn_benchmarks computed for one
+// network. tests/support/formula.h makes the weights, images and labels.
 struct Golden {
   struct Gradient {
-    double norm = 0;           // L2
+    double norm = 0;           // L2 norm
     std::vector<double> head;  // first elements, in the order of checkpoints
   };
 
@@ -24,15 +24,15 @@ struct Golden {
   std::vector<std::int32_t> labels;
   std::vector<double> logits_head;
   double logits_norm = 0;
-  std::vector<std::int64_t> argmax;           // evaluation only
-  std::vector<double> total_loss, base_loss;  // by step
-  std::vector<double> tolerance;              // relative, by step
+  std::vector<std::int64_t> argmax;           // present for evaluation only
+  std::vector<double> total_loss, base_loss;  // one value per step
+  std::vector<double> tolerance;              // relative, one value per step
   double gradient_tolerance = 0;              // relative
   std::map<std::string, Gradient> gradients;  // of the total loss, before the first update
   std::map<std::string, double> after;        // norm of every variable after the last step
 };
 
-// name: of the file, without its ending.
+// name: the file's name without its extension.
 Golden read_golden(std::string_view name);
 
 }  // namespace cnn::tests

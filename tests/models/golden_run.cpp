@@ -26,7 +26,7 @@ std::vector<float> to_saved(const TensorInfo& info, std::span<const float> plain
   return saved;
 }
 
-// [N, pixels, 3] -> [N, 3, pixels].
+// Transposes [N, pixels, 3] to [N, 3, pixels].
 std::vector<float> channels_first(std::span<const float> nhwc, std::int64_t batch) {
   const std::size_t pixels = nhwc.size() / static_cast<std::size_t>(3 * batch);
   std::vector<float> nchw(nhwc.size());
@@ -42,7 +42,7 @@ std::vector<float> starting_values(const TensorInfo& info, const Golden& golden)
   std::vector<float> values(static_cast<std::size_t>(info.desc.shape.elements()));
   if (!golden.after.contains(info.name) && info.role != Role::parameter &&
       !info.name.ends_with("/moving_mean") && !info.name.ends_with("/moving_variance")) {
-    layers::fill(info.initializer, golden.seed, info.name, values);  // a slot
+    layers::fill(info.initializer, golden.seed, info.name, values);  // an optimizer slot
     return values;
   }
   from_checkpoint_layout(info, formula_variable(info.name, checkpoint_shape(info), golden.seed),
@@ -134,7 +134,7 @@ std::unique_ptr<Executor> GoldenRun::executor_of(StepPlan plan) {
 void GoldenRun::load() {
   for (const Variable& variable : variables_->all()) {
     if (variable.info.role == Role::derived) {
-      continue;  // the prologue makes it
+      continue;  // the prologue computes it
     }
     std::vector<float> values = starting_values(variable.info, golden_);
     move({plain(variable.info.desc), reinterpret_cast<std::byte*>(values.data())},

@@ -16,18 +16,18 @@
 
 namespace cnn::tests {
 
-// The kernels that compute, and the layout of images they like.
+// The kernels of a backend and the image layouts that they prefer.
 struct Engine {
   KernelTable kernels;
-  Layout layout = Layout::nchw;  // inside the network
-  Layout images = Layout::nchw;  // of the input
+  Layout layout = Layout::nchw;  // of activations
+  Layout images = Layout::nchw;  // of the input images
   layers::Fusion fusion = layers::Fusion::none;
 };
 Engine reference_engine();
 Engine cpu_engine();
 
-// A golden network, made by the program's pipeline of passes and fed by the formula. Outputs:
-// "base_loss", "logits" and in training "l2" and the gradients of the base loss under the
+// A golden network that the program's pass pipeline builds and the formula feeds. Its outputs are
+// "base_loss", "logits" and, in training, "l2" and the gradients of the base loss under the
 // parameters' names.
 class GoldenRun {
  public:
@@ -35,12 +35,13 @@ class GoldenRun {
 
   void step();
 
-  std::span<const float> output(std::string_view name) const;  // of the last step
-  // Values now, in the order of checkpoints. parameters() and variables() list the names.
+  std::span<const float> output(std::string_view name) const;  // output of the last step
+  // Returns the current values in the order of checkpoints. parameters() and variables() list the
+  // names.
   std::vector<float> variable(std::string_view name);
   const std::vector<std::string>& parameters() const { return parameters_; }
   std::vector<std::string> variables() const;
-  // The gradient of the total loss: the weight decay of a parameter's starting value is in it.
+  // Returns the gradient of the total loss; it includes the weight decay of the initial value.
   std::vector<float> gradient(std::string_view parameter) const;
   double total_loss() const;
 
@@ -59,7 +60,7 @@ class GoldenRun {
   std::vector<std::string> parameters_;
   std::optional<Variables> variables_;
   Buffer storage_;
-  std::vector<Buffer> arenas_;  // of the step, and of its prologue if it has one
+  std::vector<Buffer> arenas_;  // the arenas of the step and, if there is one, of its prologue
   std::vector<float> images_;
   std::vector<std::int32_t> labels_;
   std::int32_t step_ = 0;

@@ -15,23 +15,24 @@
 namespace cnn::tests {
 namespace {
 
-constexpr double logits_tolerance = 2e-5;         // of their norm
-constexpr double one_logit_tolerance = 1e-3;      // of a typical one; in deep networks it scatters
-constexpr double deepest_logit_tolerance = 2e-3;  // inception4: 149 convolutions
+constexpr double logits_tolerance = 2e-5;  // relative to their norm
+// It is relative to a typical logit, because single logits of deep networks scatter.
+constexpr double one_logit_tolerance = 1e-3;
+constexpr double deepest_logit_tolerance = 2e-3;  // for inception4 with its 149 convolutions
 
-// Where rounding decides a step, and the file is as far from the truth as its tolerance: whoever
-// computes in f32 may then come out near the file or near float64, and must be within the file's
-// tolerance of one of them. (float64 by PyTorch.)
+// The exact total loss, by PyTorch in float64, of steps whose result depends on rounding. There the
+// golden file is as far from the exact value as its tolerance. A float32 result may then be near
+// either value and must be within the file's tolerance of one of them.
 struct Truth {
   std::string_view file;
   std::size_t step = 0;
   double total_loss = 0;
 };
-constexpr std::array truths{Truth{"inception3", 1, 7.595412},         // the file: 7.599163
-                            Truth{"resnet20_momentum", 4, 0.466649},  // 0.466168
-                            Truth{"resnet50_v2", 2, 7.3630}};         // 7.3808
+constexpr std::array truths{Truth{"inception3", 1, 7.595412},         // golden file: 7.599163
+                            Truth{"resnet20_momentum", 4, 0.466649},  // golden file: 0.466168
+                            Truth{"resnet50_v2", 2, 7.3630}};         // golden file: 7.3808
 
-// The file's total loss, or the true one where that is known and nearer to what it is.
+// Returns the golden file's total loss, or the exact one if that is known and nearer to `is`.
 double expected_total(const Golden& golden, std::string_view file, std::size_t step, double is) {
   const auto* const found = std::find_if(truths.begin(), truths.end(), [&](const Truth& truth) {
     return truth.file == file && truth.step == step;
@@ -42,7 +43,8 @@ double expected_total(const Golden& golden, std::string_view file, std::size_t s
   return nearer ? found->total_loss : original;
 }
 
-// |is - expected| may be `tolerance` of the expected, or of `least` if that is larger, and `slack`.
+// |is - expected| may be at most `tolerance` times the larger of the expected value and `least`,
+// plus `slack`.
 struct Allowed {
   double tolerance = 0, least = 0, slack = 0;
 };
@@ -90,8 +92,8 @@ double distance(std::vector<float> a, const std::vector<float>& b) {
   return norm(a);
 }
 
-// The move of a variable is a sum of gradients, so it may differ as they may: in later steps more
-// than in the first, as the losses show.
+// The change of a variable is a sum of gradients, so it may deviate as much as they do. As the
+// losses show, gradients deviate more in later steps than in the first.
 void expect_variables(GoldenRun& run, const Golden& golden, const Values& before) {
   const std::vector<std::string> names = run.variables();
   EXPECT_EQ(names.size(), golden.after.size());
@@ -179,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"official_resnet18", cpu_engine}),
     test_name);
 
-// Tens of seconds and several gigabytes.
+// These take tens of seconds and several gigabytes.
 INSTANTIATE_TEST_SUITE_P(
     SlowLarge, GoldenTest,
     testing::Values(Case{"alexnet_cifar", reference_engine}, Case{"resnet20_sgd", reference_engine},
@@ -194,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"official_resnet50_v2", cpu_engine}),
     test_name);
 
-// The labels that the files list come from the same formula.
+// The labels in the golden files come from the same formula.
 TEST(Formula, MakesTheLabelsOfTheGoldenFiles) {
   for (const char* file : {"lenet_sgd", "alexnet_cifar", "resnet56", "inception4"}) {
     const Golden golden = read_golden(file);

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr double tolerance = 5e-8;  // seven places
+constexpr double tolerance = 5e-8;  // the references have seven digits
 
 struct Expected {
   std::int64_t step;

@@ -29,8 +29,8 @@ std::map<std::string, Json> curves() {
   return found;
 }
 
-// The network whose curve stands for this one's too, since it has the same cells or blocks, only
-// fewer of them; null for a network with a curve of its own.
+// Returns the network whose recorded curve also stands for this one, because it has the same kind
+// of cells or blocks but fewer of them. Returns null for a network with a curve of its own.
 const Model* stand_in(const Model& model) {
   static const std::map<std::string_view, std::string_view> table{
       {"nasnetlarge", "nasnet"},
@@ -85,7 +85,7 @@ TEST(LossCurves, FallByMoreThanAPrecisionMayDeviate) {
     const auto losses = curve["base_loss"].get<std::vector<double>>();
     ASSERT_EQ(losses.size(), 20U) << name;
     EXPECT_TRUE(std::all_of(losses.begin(), losses.end(), [](double x) { return x > 0; })) << name;
-    double fall = 0;  // the mean deviation of a loss that stays what it was at first
+    double fall = 0;  // the mean deviation of a loss that keeps its first value
     for (const double loss : losses) {
       fall += std::abs(std::log(losses.front() / loss)) / 20;
     }

@@ -41,7 +41,7 @@ struct BuiltHead {
   Value images = graph.input("images", {.shape = {4, 1, 2, 2}});
 };
 
-// Parameters by their numbers of elements, in the order in which they were appended.
+// Returns the parameters in the order in which the model appended them.
 std::vector<const TensorInfo*> parameters_of(const Graph& graph) {
   std::vector<const TensorInfo*> found;
   for (const TensorInfo& info : graph.tensors()) {
@@ -85,8 +85,9 @@ TEST(LogitsOfTwoHeads, EndInTheLastLayerOfTheAuxiliaryHead) {
   EXPECT_EQ(made.auxiliary.desc().shape, Shape({4, classes}));
   const auto parameters = parameters_of(built.graph);
   ASSERT_EQ(parameters.size(), 8U);
-  EXPECT_EQ(parameters[4]->desc.shape, Shape({features, classes})) << "of the main head";
-  EXPECT_EQ(parameters[6]->desc.shape, Shape({3, classes})) << "of the auxiliary head, at the end";
+  EXPECT_EQ(parameters[4]->desc.shape, Shape({features, classes})) << "weights of the main head";
+  EXPECT_EQ(parameters[6]->desc.shape, Shape({3, classes}))
+      << "weights of the auxiliary head come last";
 }
 
 TEST(LogitsOfTwoHeads, NameTheModelsThatHaveThem) {

@@ -29,7 +29,7 @@ std::ostream& operator<<(std::ostream& out, const Counts& c) {
 
 struct Built {
   std::unique_ptr<Graph> graph;
-  Shape shape;  // of the logits
+  Shape shape;  // shape of the logits
 };
 
 Built build(const Model& model, int image_size, std::int64_t batch = 1) {
@@ -78,10 +78,12 @@ struct Row {
   Counts counts;
 };
 
-// Counts that tf_cnn_benchmarks has, batch 1, at the default image size; mnist by hand.
+// Reference counts of tf_cnn_benchmarks for batch 1 at the default image size; those of mnist are
+// computed by hand.
 const std::vector<Row>& rows() {
   static const std::vector<Row> table{
-      // trainable, moving, decayed, forward multiply-adds, conv, dense, batch norm, tensors
+      // Columns: trainable, moving, decayed, forward multiply-adds, conv, dense, batch norm,
+      // tensors.
       {"imagenet", "alexnet", {61842345, 0, 61842345, 838792896, 5, 3, 0, 16}},
       {"imagenet", "vgg11", {132867433, 0, 132867433, 7609094144, 8, 3, 0, 22}},
       {"imagenet", "vgg16", {138361641, 0, 138361641, 15470268416, 13, 3, 0, 32}},
@@ -175,7 +177,7 @@ TEST(Shapes, HaveNoBatchNormOfTrainingInAnEvaluationGraph) {
   EXPECT_EQ(counts.trainable, 42649769);
 }
 
-// The final map of mobilenet before its pool, by image size.
+// `map` is the size of MobileNet's last feature map before its pool, for each image size.
 TEST(Shapes, ShrinkThirtyTwofoldInMobilenet) {
   for (const auto& [image, map] : {std::pair{224, 7}, std::pair{192, 6}, std::pair{160, 5},
                                    std::pair{128, 4}, std::pair{96, 3}}) {
@@ -191,11 +193,11 @@ TEST(Shapes, ShrinkThirtyTwofoldInMobilenet) {
   }
 }
 
-// Height and channels of the joined outputs of cells, in their order, each run of equal ones once.
+// Returns height and channels of the outputs of cells in order, and merges equal neighbours.
 std::vector<std::pair<std::int64_t, std::int64_t>> cells_of(const Built& built) {
   std::vector<std::pair<std::int64_t, std::int64_t>> cells;
   for (const Node& node : built.graph->nodes()) {
-    // The concatenation of two halves of a reduction is none of a cell.
+    // A concatenation of two inputs joins the halves of a reduction and is no cell's output.
     if (dynamic_cast<const layers::Concat*>(node.op.get()) == nullptr || node.inputs.size() < 4) {
       continue;
     }
@@ -224,7 +226,7 @@ TEST(Shapes, FollowThePaperInNasnet) {
               ElementsAre(Pair(32, 192), Pair(16, 256), Pair(16, 384), Pair(8, 512), Pair(8, 768)));
 }
 
-// The share of examples that the branches drop in the end, in the order of branches.
+// Returns the final drop probability of each branch, in the order of branches.
 std::vector<double> drops_of(std::string_view data_set, std::string_view name) {
   const Model& model = find(data_set, name);
   const Built built = build(model, model.image_size);
@@ -263,7 +265,7 @@ TEST(Shapes, AreThoseOfTheNetworkInAnAuxiliaryHead) {
   }
 }
 
-// The count of the original's own head, which none of its flags turns on.
+// The expected count is that of the original's own auxiliary head, which none of its flags enables.
 TEST(Shapes, HaveTheOriginalsParametersInInceptionsAuxiliaryHead) {
   const Model& model = find("imagenet", "inception3");
   Graph graph;

@@ -25,13 +25,13 @@ std::ostream& operator<<(std::ostream& out, const Variable& variable) {
 
 using Network = std::pair<std::string, std::string>;  // data set, model
 
-// Returns the variables that tf_cnn_benchmarks puts into its checkpoints, in the order it makes it:
-// data set, model, variable, shape, 1 if trained.
+// Returns the variables that tf_cnn_benchmarks writes into its checkpoints, in the order of their
+// creation. The columns are data set, model, variable, shape, and 1 if it is trainable.
 std::map<Network, std::vector<Variable>> original() {
   std::ifstream file(CNN_SOURCE_DIR "/tests/models/variables.tsv");
   std::map<Network, std::vector<Variable>> networks;
   std::string line;
-  std::getline(file, line);  // the head of the table
+  std::getline(file, line);  // the table's header
   while (std::getline(file, line)) {
     std::istringstream columns(line);
     Network network;
@@ -82,7 +82,7 @@ TEST(Variables, AreTheSameInAnEvaluationGraph) {
   }
 }
 
-// The auxiliary head adds its own; nobody else's name or order changes.
+// The auxiliary head adds its own variables; no other variable changes its name or position.
 TEST(Variables, IncludeThoseOfAnAuxiliaryHead) {
   struct Head {
     const char *data_set, *model, *prefix, *last;

@@ -1,7 +1,7 @@
-"""The faults that run.py plants in the CUDA backend: what goes wrong, where, and the tests that are to find it.
+"""The faults that run.py plants in the CUDA backend: each row has a fault, its place and the tests that must find it.
 
-To add one: a row here. `find` is a text that occurs once in the file; `put` takes its place and must compile without a
-warning. The tests run in their order until one fails: the quickest first.
+To add a fault, add a row. `find` is a text that occurs once in the file; `put` replaces it and must compile without a
+warning. The tests run in their order, the fastest first, until one fails.
 """
 import dataclasses
 
@@ -9,7 +9,7 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Tests:
     target: str
-    filter: str  # as --gtest_filter takes it
+    filter: str  # in the syntax of --gtest_filter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,17 +22,17 @@ class Fault:
 
 
 def runtime(names="*"):
-    """The CUDA runtime layer on the emulated GPU."""
+    """Tests of the CUDA runtime layer on the emulated GPU."""
     return Tests("cnn_emulated_runtime_tests", names)
 
 
 def kernels(cases):
-    """Kernels of the backend against the plain loops of their operations, on the emulated GPU."""
+    """Tests of the backend's kernels against the reference loops of their ops, on the emulated GPU."""
     return Tests("cnn_emulated_layers_tests", ":".join(f"Cuda/OnDevice.*/{case}" for case in cases.split(":")))
 
 
 def training(names):
-    """The whole program on the emulated GPU."""
+    """Tests of the whole program on the emulated GPU."""
     return Tests("cnn_emulated_program_tests", f"EmulatedGpuTraining.{names}")
 
 
@@ -45,7 +45,7 @@ def grid(names):
 
 
 def exchange(names):
-    """The exchange by way of the host and by NCCL, on the emulated GPU."""
+    """Tests of the exchange through the host and by NCCL, on the emulated GPU."""
     return Tests("cnn_emulated_allreduce_tests", names)
 
 
@@ -67,7 +67,7 @@ COMMUNICATOR = "allreduce/nccl/communicator.cpp"
 OPTIMIZER = "layers/cuda/optimizer.cu"
 
 FAULTS = (
-    # Streams, events and recordings.
+    # Faults in streams, events and recordings.
     Fault("wait for an event dropped", STREAM,
           "check(cudaStreamWaitEvent(stream_.get(), as_cuda<CudaEvent>(event).native(), 0));",
           "static_cast<void>(as_cuda<CudaEvent>(event));",
@@ -174,7 +174,7 @@ FAULTS = (
           "    if (known.inputs.size() == inputs.size()) {",
           (executor("Recording.*"),)),
 
-    # Faults of what is told to cuDNN.
+    # Faults in descriptors for cuDNN.
     Fault("strides of rows and columns swapped", GRAPH,
           "strides{pitch * s[2] * s[3], 1, pitch * s[3], pitch};",
           "strides{pitch * s[2] * s[3], 1, pitch, pitch * s[2]};",
@@ -227,7 +227,7 @@ FAULTS = (
           "    s.tensors.insert(s.tensors.end(), {out(2), out(1)});",
           (kernels("fused_conv_8_5x7*_fp16"),)),
 
-    # Faults of what is told to cuBLASLt.
+    # Faults in descriptors for cuBLASLt.
     Fault("pitch 0 of a bias gradient", DENSE,
           ".pitch = dy.desc.shape[1],", ".pitch = 0,",
           (kernels("dense_5*"),)),
@@ -253,7 +253,7 @@ FAULTS = (
           "const bool tf32 = shape.in == DataType::f32;",
           (kernels("dense_*_fp32_strict"),)),
 
-    # Our own kernels.
+    # Faults in our own kernels.
     Fault("padding channels of an image not zero", "layers/cuda/conv_parts.cu",
           "out.element[c] = c < channels ? from[row * channels + c] : std::uint16_t{0};",
           "out.element[c] = from[row * channels + c % channels];",
@@ -307,7 +307,7 @@ FAULTS = (
           "kept[i] = static_cast<float>(today + decayed);", "kept[i] = static_cast<float>(today - decayed);",
           (kernels("stale_gradients_fp16"),)),
 
-    # The exchange of gradients.
+    # Faults in the gradient exchange.
     Fault("flag of the host not taken back", "layers/cuda/host_flag.cu",
           "  *done = 0;\n", "",
           (grid("CudaExchange.*"), exchange("StagedOnDevice.*"))),
@@ -388,7 +388,7 @@ FAULTS = (
           "      if (at(first) != at(other)) {", "      if (at(first).empty() != at(other).empty()) {",
           (Tests("cnn_bench_tests", "Alike.*"),)),
 
-    # The program's CUDA module.
+    # Faults in the program's CUDA module.
     Fault("every rank on the first device", "bench/cuda/backend.cpp",
           "  auto device = std::make_unique<cuda::CudaDevice>(ordinal_of(config));",
           "  auto device = std::make_unique<cuda::CudaDevice>(0 * ordinal_of(config));",

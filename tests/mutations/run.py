@@ -22,7 +22,7 @@ import time
 from faults import FAULTS, Fault, Tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PRESET = "cpu"  # the emulated GPU needs the headers of CUDA, but neither nvcc nor a device
+PRESET = "cpu"  # the emulated GPU needs CUDA's headers, but neither nvcc nor a device
 EMULATED_GPU = "cnn_emulated_layers_tests"
 LINES_OF_A_FAILED_BUILD = 12
 
@@ -32,7 +32,7 @@ def say(text):
 
 
 def texts_not_found_once(root, faults):
-    """One line for each fault that cannot be planted."""
+    """Returns one line for each fault that cannot be planted."""
     problems = []
     for fault in faults:
         path = root / fault.file
@@ -45,7 +45,7 @@ def texts_not_found_once(root, faults):
 
 
 def copy_tree(tree):
-    """Makes `tree` equal to the sources; files that are equal keep their times, so that nothing is rebuilt for them."""
+    """Makes `tree` equal to the sources. Equal files keep their times, so that they cause no rebuild."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                             check=True, capture_output=True, text=True).stdout
     names = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
@@ -65,12 +65,12 @@ def copy_tree(tree):
 
 
 class Build:
-    """The copy's build folder."""
+    """The build folder of the copied tree."""
 
     def __init__(self, tree, jobs, limit):
         self.tree, self.jobs, self.limit = tree, jobs, limit
         self.folder = tree / "build" / PRESET
-        # Objects that another checkout compiled are taken from a compiler cache, if there is one.
+        # Makes paths relative, so that a compiler cache also serves objects that another checkout compiled.
         self.environment = {**os.environ, "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "true",
                             "OMP_WAIT_POLICY": "passive"}
 
@@ -83,13 +83,13 @@ class Build:
         return listed.returncode == 0
 
     def make(self, targets):
-        """The end of the output if it fails, otherwise an empty text."""
+        """Returns the end of the output if the build fails, otherwise ""."""
         done = subprocess.run(["ninja", "-C", self.folder, f"-j{self.jobs}", *targets], env=self.environment,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return "" if done.returncode == 0 else "\n".join(done.stdout.splitlines()[-LINES_OF_A_FAILED_BUILD:])
 
     def first_failure(self, tests):
-        """The name of the first test that fails, or None."""
+        """Returns the name of the first test that fails, or None."""
         program = next(path for path in self.folder.rglob(tests.target) if path.is_file())
         command = [program, f"--gtest_filter={tests.filter}-Slow*", "--gtest_fail_fast"]
         try:
@@ -106,14 +106,14 @@ class Build:
 
 
 def failed_test(output):
-    """The test that GoogleTest's output names as failed, or during which it ends."""
+    """Returns the test that GoogleTest's output names as failed, or during which it ends."""
     failed = re.findall(r"^\[  FAILED  \] ([^ ,]+)", output, re.MULTILINE)
     begun = re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE)
     return failed[0] if failed else begun[-1] if begun else None
 
 
 def examine(fault, build, tree):
-    """Plants the fault, and says which test found it and after how many seconds of building and testing."""
+    """Plants the fault and returns the test that found it and the seconds of building and testing."""
     path = tree / fault.file
     original = path.read_text()
     path.write_text(original.replace(fault.find, fault.put))
@@ -132,7 +132,7 @@ def examine(fault, build, tree):
 
 
 def check_without_faults(build, faults):
-    """What fails without a fault finds none."""
+    """Checks that all tests pass without a fault, because a test that always fails finds none."""
     every = dict.fromkeys(tests for fault in faults for tests in fault.tests)
     if problem := build.make(list(dict.fromkeys(tests.target for tests in every))):
         raise SystemExit(f"run.py: the tests do not build without a fault\n{problem}")

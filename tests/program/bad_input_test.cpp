@@ -11,10 +11,10 @@ using Words = std::vector<std::string>;
 
 struct Case {
   Words flags;
-  std::string says;  // a part of the one line on stderr
+  std::string says;  // a part of the single line on stderr
 };
 
-// Everything wrong ends with status 1 and one line that names what and what to do.
+// Every refusal ends with status 1 and one line that names the error and the remedy.
 void expect_refused(const Case& row) {
   const Finished run = run_program(row.flags);
   EXPECT_EQ(run.status, 1) << row.says << ": " << run.err;
@@ -42,7 +42,7 @@ TEST(BadInput, IsRefusedInOneLineOnTheCommandLine) {
                          {{"--model=vgg16", "--image_size=8"}, "image_size"}}) {
     expect_refused(row);
     Words flags = row.flags;
-    flags.emplace_back("--device=cpu");  // else a line may tell why there is no GPU
+    flags.emplace_back("--device=cpu");  // otherwise a line may say why there is no GPU
     const Finished run = run_program(flags);
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
   }

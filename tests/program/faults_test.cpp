@@ -24,7 +24,7 @@ class RanksWithFaults : public testing::Test {
 };
 class SlowRanksWithFaults : public RanksWithFaults {};
 
-// A fault of a rank of a run of mpirun.
+// An injected fault of one rank of mpirun.
 struct RankFault {
   int ranks = 2, rank = 0, step = 1, after = 0;
   std::string what;
@@ -46,12 +46,12 @@ RankFault random_fault(std::mt19937& random) {
   fault.what = kinds[static_cast<std::size_t>(below(static_cast<int>(kinds.size())))];
   fault.by_messages = below(2) == 0;
   if (fault.what == "corrupt") {
-    fault.step = 1;  // the one whose sum is looked at
+    fault.step = 1;  // only the first step's sum is checked
   }
   return fault;
 }
 
-// A rank that was stopped goes on when mpirun ends it: then it learns that it is lost.
+// mpirun continues a stopped rank in order to end it, and the rank may then learn that it is lost.
 std::set<int> expected_codes(const RankFault& fault, int rank) {
   const bool own = rank == fault.rank;
   if (fault.what == "corrupt") {
@@ -66,7 +66,7 @@ std::set<int> expected_codes(const RankFault& fault, int rank) {
   return {0};
 }
 
-// Every rank that is said to be lost.
+// Returns every rank that the output reports as lost.
 std::set<std::string> named_in(const std::string& err) {
   std::set<std::string> named;
   std::size_t at = 0;
@@ -79,12 +79,13 @@ std::set<std::string> named_in(const std::string& err) {
 }
 
 void expect_what_the_fault_does(const RankFault& fault) {
-  const TemporaryFolder folder;  // of all that MPI makes
+  const TemporaryFolder folder;  // for all files of MPI
   const Environment temporary("TMPDIR", folder.path().c_str());
   const Environment segments("OMPI_MCA_btl_vader_backing_directory", folder.path().c_str());
   const Environment watchdog("MPIEXEC_TIMEOUT", "60");
   const Environment network("OMPI_MCA_btl", "self,vader");
-  // The seconds that mpirun leaves the other ranks to end by themselves: it waits for all of it.
+  // The seconds that mpirun leaves the other ranks to end by themselves; it always waits for all of
+  // them.
   const Environment grace("OMPI_MCA_odls_base_sigkill_timeout", "2");
   const Finished run = run_ranks_of(
       "all_reduce_benchmark", fault.ranks,
@@ -139,7 +140,7 @@ std::string final_weights(const TemporaryFolder& folder) {
   return read_file(folder / "t/model.ckpt-6.safetensors");
 }
 
-// Both ways that ranks of one host have to one another.
+// Ranks of one host communicate by shared memory or by MPI messages; both must report the place.
 TEST_F(RanksWithFaults, SayInWhichStepBucketAndPhaseTheyLostOne) {
   for (const char* transport : {"auto", "mpi"}) {
     const TemporaryFolder folder;

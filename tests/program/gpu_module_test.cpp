@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The program alone in a folder, where a test can put another GPU backend beside it.
+// Copies the program alone into a folder, where a test can place another GPU backend next to it.
 class GpuModule : public testing::Test {
  protected:
   void SetUp() override {
@@ -19,7 +19,7 @@ class GpuModule : public testing::Test {
     const Finished version = run({"--version"});
     ASSERT_EQ(version.status, 0) << version.err;
     if (version.out.find("gpu backend: not in this build") == std::string::npos) {
-      GTEST_SKIP() << "the backend is a part of the program";
+      GTEST_SKIP() << "the program contains its GPU backend";
     }
   }
 
@@ -57,14 +57,15 @@ TEST_F(GpuModule, IsNamedWithTheReasonIfItCannotBeLoaded) {
 }
 
 TEST_F(GpuModule, IsRefusedWithARemedyIfItBelongsToAnotherProgram) {
-  // A shared library that is on every machine which runs the program, and has not its function.
+  // Any machine that runs the program has this shared library, and it lacks the module's entry
+  // function.
   std::string library;
   for (const char* place : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6",
                             "/usr/lib/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"}) {
     library = std::filesystem::exists(place) ? place : library;
   }
   if (library.empty()) {
-    GTEST_SKIP() << "no library found to put in its place";
+    GTEST_SKIP() << "no library found to replace it with";
   }
   std::filesystem::copy_file(library, folder / "cnn_gpu.so");
   const Finished finished = simulate();

@@ -1,4 +1,4 @@
-// Hashes of all tensors of a step: of runs that are compared, and of ranks that watch one another.
+// Tests the hashes of all tensors of a step, which compare runs and let ranks check each other.
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Words small_training(const Words& more) {
   return words;
 }
 
-// Two files of --hash_file in one folder, and what cnn_compare --bits says of them.
+// Two --hash_file files in one folder and the verdict of cnn_compare --bits.
 class Bits {
  public:
   void train(const std::string& name, Words words) {

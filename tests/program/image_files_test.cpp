@@ -1,5 +1,5 @@
-// ImageNet-style input as a user sees it: the original's own test on fake records, and what happens
-// to files that are damaged or lost.
+// Tests ImageNet-style input as a user sees it: tf_cnn_benchmarks' own test on fake records, and
+// damaged or lost files.
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,10 +19,11 @@ using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 constexpr int black = 0, white = 255;
-constexpr int training_images = 512, validation_images = 128;  // as many as upstream's generator
+// The numbers of upstream's generator.
+constexpr int training_images = 512, validation_images = 128;
 
-// Writes records as upstream's generator does: one grey value, random sides from 30 to 299, label
-// 0.
+// Writes records like upstream's generator: images of one grey value with random sides from 30 to
+// 299 and label 0.
 void write_shards(const TemporaryFolder& folder, const std::string& subset, int shards, int images,
                   int grey) {
   std::mt19937 random(static_cast<unsigned>(grey));
@@ -50,7 +51,7 @@ class FakeImageNet : public testing::Test {
     write_shards(data_, "validation", 2, validation_images, white);
   }
 
-  // Upstream's common parameters of these tests.
+  // Returns the common parameters of upstream's tests.
   Words flags(const Words& more) const {
     Words flags{"--device=cpu",
                 "--data_name=imagenet",
@@ -110,7 +111,7 @@ class FakeImageNet : public testing::Test {
     EXPECT_LE(loss_of(second.step_lines().front()), 1.01 * loss_of(lines.back()));
     EXPECT_NE(saved, names_in(train_dir.path())) << "no new checkpoint";
 
-    // As upstream's evaluation, it classifies as many batches as the first run trained with.
+    // Like upstream, the evaluation classifies as many batches as the first run trained on.
     const Finished evaluation = run({"--num_batches=20", "--eval"});
     ASSERT_EQ(evaluation.status, 0) << evaluation.err;
     const Words accuracies = lines_with(evaluation, "Accuracy @ ");
@@ -165,7 +166,7 @@ TEST_F(FakeImageNet, SaysWhatItsInputDid) {
   const auto result = nlohmann::json::parse(read_file(file));
   EXPECT_EQ(result["input"]["images"], 20);
   EXPECT_GT(result["input"]["bytes_read"], 1000);
-  // An epoch is the 512 records that there are: 5 steps of 4.
+  // An epoch has the 512 existing records, so 5 steps of 4 are 0.04 epochs.
   EXPECT_THAT(run.out, HasSubstr("Num epochs:  0.04"));
   EXPECT_THAT(run.out, HasSubstr("Dataset:     imagenet\n"));
 }
@@ -185,7 +186,7 @@ TEST_F(FakeImageNet, IsMeasuredAloneByInputOnly) {
   EXPECT_GT(input["images_per_cpu_second"], 0);
   const double shares = input["read_share"].get<double>() + input["decode_share"].get<double>() +
                         input["resize_share"].get<double>() + input["idle_share"].get<double>();
-  EXPECT_GE(shares, 0.999) << "what was begun in the warm-up may add to them";
+  EXPECT_GE(shares, 0.999) << "work that began in the warm-up may add to the shares";
   EXPECT_THAT(run_program({"--input_only", "--device=cpu"}).err, HasSubstr("add --data_dir"));
 }
 

@@ -1,5 +1,4 @@
-// How a run reads ImageNet-style files: which rank reads which records, and what becomes of a disk
-// that is slow or loses a file.
+// Tests how a run reads ImageNet-style files: the records of each rank, slow disks and lost files.
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -25,12 +24,12 @@ using testing::HasSubstr;
 using Words = std::vector<std::string>;
 using Records = std::vector<ShardRecord>;
 
-// Returns the library that writes down or delays what the program reads from shards.
+// Returns the preloaded library that logs or delays the program's reads from shards.
 std::string watched_reads() {
   return std::filesystem::path(CNN_PROGRAM).parent_path() / "libcnn_watched_reads.so";
 }
 
-// Not under sanitizers, which have to be loaded before any other library.
+// Skips under sanitizers, which must be loaded before any other library.
 class LongImageInput : public SeveralProcesses {
  protected:
   void SetUp() override {
@@ -42,7 +41,7 @@ class LongImageInput : public SeveralProcesses {
     }
   }
 
-  // Examples are asked for one after the other by the only thread.
+  // With one thread, examples are requested one after another.
   Words flags(const Words& more) const {
     Words flags{"--data_name=imagenet", "--data_dir=" + data.path().string(),
                 "--model=trivial",      "--num_warmup_batches=0",
@@ -53,8 +52,8 @@ class LongImageInput : public SeveralProcesses {
   }
   Finished run(int processes, const Words& more) const { return run_as(processes, flags(more)); }
 
-  // Returns which records each process reads, in its order, the first `count` of them: a process
-  // reads ahead, beyond what it trains on.
+  // Returns the first `count` records that each process reads, in its order. A process reads ahead
+  // beyond the records of its training.
   std::vector<Records> reads_of(int processes, const Words& more, const Records& all,
                                 std::size_t count) const {
     const TemporaryFolder folder;
@@ -67,7 +66,7 @@ class LongImageInput : public SeveralProcesses {
     std::istringstream lines(read_file(log));
     std::size_t rank = 0;
     for (ShardRecord one; lines >> rank >> one.shard >> one.offset >> one.bytes;) {
-      // Whole records only: the index is built from reads of their headers.
+      // Only reads of whole records count, because building the index reads the headers.
       if (read.at(rank).size() < count && std::ranges::count(all, one) > 0) {
         read.at(rank).push_back(one);
       }
@@ -83,8 +82,8 @@ std::set<ShardRecord> set_of(const Records& records, std::size_t from, std::size
           records.begin() + static_cast<std::ptrdiff_t>(from + count)};
 }
 
-// In every step two ranks of batch 3 share what one process of batch 6 reads: rank 0 takes the
-// first half of it and rank 1 the second.
+// In every step, two ranks of batch 3 share the records that one process of batch 6 reads. Rank 0
+// takes the first half and rank 1 the second.
 TEST_F(LongImageInput, IsSharedByTwoRanksAsOneProcessOfTheirBatchReadsIt) {
   const Records all = write_grey_shards(data, {16, 8});
   constexpr std::size_t examples = 24, batch = 3, epochs = 2;
@@ -122,7 +121,7 @@ TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
   write_grey_shards(data, {8});
   const TemporaryFolder results;
   const std::string file = results / "r.json";
-  constexpr double batch_seconds = 4 * 0.15;  // the steps themselves take a small part of it
+  constexpr double batch_seconds = 4 * 0.15;  // the steps themselves take little time
   const Environment preloaded("LD_PRELOAD", watched_reads().c_str());
   const Environment delayed("READS_DELAY_MS", "150");
   const Finished slow =
@@ -134,15 +133,15 @@ TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
                     HasSubstr("--datasets_num_private_threads")));
   const auto result = nlohmann::json::parse(read_file(file));
   const auto& input = result["input"];
-  // Two of the six batches were read ahead while the first step was prepared.
+  // The run reads two of the six batches ahead while it prepares the first step.
   EXPECT_GT(input["wait_seconds"], 2 * batch_seconds) << input;
   EXPECT_GT(input["wait_share"], 0.3) << input;
   EXPECT_GT(input["read_share"], 0.5) << input;
   EXPECT_LT(result["summary"]["images_per_sec"], 4 / batch_seconds * 1.6);
 }
 
-// An image of a folder is opened for each read, so that a lost one is missed there. It is no broken
-// record, which might be left out.
+// Each read opens an image file of a folder, so a lost file is noticed. It must not count as a
+// broken record, which a run may skip.
 TEST_F(LongImageInput, NamesAnImageThatVanishesBetweenTwoEpochs) {
   for (const char* name : {"train/a/1.JPEG", "train/a/2.JPEG", "train/b/lost.JPEG"}) {
     data.write(name, FlatJpeg::encode(60, 50, 128));
@@ -175,7 +174,7 @@ TEST_F(LongImageInput, NamesAShardThatIsCutOffBetweenTwoEpochs) {
   EXPECT_THAT(run.err, AllOf(HasSubstr(shard.string()), HasSubstr("it ends after 100 bytes")));
 }
 
-// An open shard that is deleted stays readable for the run that has it, as the system promises.
+// POSIX keeps a deleted file readable for a process that has it open.
 TEST_F(LongImageInput, StaysReadableWhereAnOpenShardIsDeleted) {
   write_grey_shards(data, {6});
   Words words{CNN_PROGRAM, "--device=cpu"};
@@ -191,7 +190,7 @@ TEST_F(LongImageInput, StaysReadableWhereAnOpenShardIsDeleted) {
 
 class SlowImageInput : public LongImageInput {
  protected:
-  // Writes ten shards of small images, of about 40 MiB together.
+  // Writes ten shards of small images with about 40 MiB in total.
   void write_records(int count) const {
     std::vector<std::string> records;
     records.reserve(50);
@@ -207,7 +206,7 @@ class SlowImageInput : public LongImageInput {
     }
   }
 
-  // Returns the resident memory of the program that this test has started, in MiB; 0: none runs.
+  // Returns the resident memory in MiB of the program that this test started, or 0 if none runs.
   static double resident_mib() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       std::error_code ignored;

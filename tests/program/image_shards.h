@@ -11,7 +11,7 @@
 
 namespace cnn::tests {
 
-// The place of a record in a set of shards.
+// The position of a record in a set of shards.
 struct ShardRecord {
   std::string shard;  // the file's name
   std::size_t offset = 0, bytes = 0;
@@ -22,8 +22,8 @@ struct ShardRecord {
   }
 };
 
-// Writes training shards of grey images of label 1, as many records in each as `records` says, and
-// returns where every record lies.
+// Writes training shards of grey images with label 1. `records` gives the number of records in each
+// shard. Returns the position of every record.
 inline std::vector<ShardRecord> write_grey_shards(const TemporaryFolder& folder,
                                                   const std::vector<int>& records) {
   std::vector<ShardRecord> places;

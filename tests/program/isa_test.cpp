@@ -1,4 +1,4 @@
-// The environment variable that limits the instruction sets.
+// Tests CNN_MAX_CPU_ISA, the environment variable that limits the instruction sets.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 struct Sets {
   Finished run;
-  std::string used, machine;  // as the result file says; machine: all of it
+  std::string used, machine;  // from the result file; machine: the whole object
 };
 
 Sets run_once() {
@@ -34,7 +34,7 @@ TEST(InstructionSets, AreLimitedByTheEnvironmentAndThatIsSaid) {
   EXPECT_EQ(limited.used, "sse2 avx2");
   const std::string note = "only sse2 avx2 are used: limited by CNN_MAX_CPU_ISA=avx2";
   EXPECT_EQ(contains(limited.run.err, note), all.used != limited.used) << limited.run.err;
-  EXPECT_FALSE(contains(limited.machine, "avx512")) << limited.machine;  // nor by oneDNN
+  EXPECT_FALSE(contains(limited.machine, "avx512")) << limited.machine;  // oneDNN uses none either
 }
 
 TEST(InstructionSets, AreNotSwitchedOnIfTheProcessorLacksThem) {

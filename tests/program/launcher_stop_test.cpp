@@ -10,7 +10,7 @@
 namespace cnn::tests {
 namespace {
 
-// The process that has started the process group of a rank: mpirun.
+// Returns mpirun's process id, which is the parent of the rank's process group leader.
 pid_t launcher_of(pid_t rank) {
   const pid_t leader = ::getpgid(rank);
   const std::string stat = read_file("/proc/" + std::to_string(leader) + "/stat");
@@ -43,8 +43,8 @@ class LauncherStop : public testing::Test {
   }
 };
 
-// mpirun kills ranks two seconds after Ctrl-C; the step under way takes ten minutes. The second
-// variable is one that this mpirun does not read: to the program every step looks too long.
+// mpirun kills ranks two seconds after Ctrl-C, and the current step takes ten minutes. This mpirun
+// ignores the PRTE variable, but the program reads it and considers every step too long.
 TEST_F(LauncherStop, SavesTheStateAfterTheLastFinishedStepOfALongOne) {
   const TemporaryFolder folder;
   const Environment impatient("PRTE_MCA_odls_base_sigkill_timeout", "0");
@@ -52,7 +52,7 @@ TEST_F(LauncherStop, SavesTheStateAfterTheLastFinishedStepOfALongOne) {
       2, flags(folder, {"--comm_fault=rank=1,step=6,what=delay:600000ms"}),
       [](const Finished& so_far) { return has_printed(so_far, "\n5\timages/sec"); },
       [] { ::kill(launcher_of(process_of_rank(0)), SIGINT); });
-  int saved = 0;  // on a slow machine not every step is copied
+  int saved = 0;  // a slow machine does not copy every step
   for (int step = 2; step <= 5; ++step) {
     saved +=
         std::filesystem::exists(folder / ("t/model.ckpt-" + std::to_string(step) + ".safetensors"))

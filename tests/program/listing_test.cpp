@@ -36,7 +36,7 @@ TEST(Listing, AnswersVersionForEachProgram) {
     ASSERT_GE(lines.size(), 2U) << run.out;
     EXPECT_EQ(lines[0], name + wanted[0].substr(wanted[0].find(' ')));
     EXPECT_EQ(lines[1], wanted[1]);
-    if (name == "all_reduce_benchmark") {  // it computes by the same libraries
+    if (name == "all_reduce_benchmark") {  // it uses the same libraries
       lines[0] = wanted[0];
       EXPECT_EQ(lines, wanted);
     }
@@ -63,14 +63,14 @@ TEST(Listing, NamesOnlyTheModelsOfADataSet) {
 TEST(Listing, NamesExitCodesInHelpAndEnvironmentVariablesInFullHelp) {
   const Finished usual = run_program({"--help"});
   const Finished run = run_program({"--helpfull"});
-  EXPECT_EQ(usual.status, 1) << "as the original's";
+  EXPECT_EQ(usual.status, 1) << "the original exits with 1 too";
   EXPECT_EQ(run.status, 1);
   for (const char* part :
        {"Exit status:", "\n  0 ", "\n  1 ", "\n  3 ", "\n  4 ", "\n  75 ", "\n  128+N "}) {
     EXPECT_THAT(run.out, HasSubstr(part));
     EXPECT_THAT(usual.out, HasSubstr(part));
   }
-  // All that the sources ask for by name.
+  // These are all variables that the sources read by name.
   for (const char* name :
        {"Environment variables:", "CNN_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS",
         "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "DDL_OPTIONS", "HOROVOD_",
@@ -88,8 +88,7 @@ TEST(Listing, ReportsAnUnknownTopicOfHelp) {
   EXPECT_THAT(run.err, HasSubstr("did you mean lms?"));
 }
 
-// Returns what bash completes the line to, one word after another, with the script that the program
-// prints.
+// Returns bash's completions of the line, joined by bars, with the script that the program prints.
 std::string completed(const std::string& line) {
   const std::string script = "source <(" CNN_PROGRAM " --help_format=bash); COMP_LINE='" + line +
                              "' COMP_POINT=" + std::to_string(line.size()) +

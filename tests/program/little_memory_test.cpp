@@ -1,5 +1,5 @@
-// Whole runs in a container of 512 MiB, as far as a program can see one: the files of its control
-// group say so, and count the memory that it really holds.
+// Tests whole runs in an emulated container of 512 MiB. Fake control-group files state the limit
+// and count the memory that the program really holds.
 
 #include <algorithm>
 #include <array>
@@ -27,11 +27,11 @@ constexpr std::size_t limit = std::size_t{512} << 20U;
 
 struct Contained {
   Finished run;
-  std::size_t peak_bytes = 0;  // that the program held at once
+  std::size_t peak_bytes = 0;  // the most memory that the program held at once
 };
 
-// The process that this one has started and that runs the program; 0: it does not yet, or has
-// ended.
+// Returns the process that this one started and that runs the program, or 0 if it has not begun or
+// has ended.
 pid_t program_started() {
   std::ifstream children("/proc/thread-self/children");
   for (pid_t child = 0; children >> child;) {
@@ -45,7 +45,7 @@ pid_t program_started() {
   return 0;
 }
 
-// Bytes that a process holds and that the system cannot take back: those of files it can.
+// Returns the bytes that a process holds except pages of files, which the system can reclaim.
 std::size_t bytes_held_by(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   std::size_t bytes = 0;
@@ -57,8 +57,8 @@ std::size_t bytes_held_by(pid_t process) {
   return bytes;
 }
 
-// The folder that the program sees as /sys/fs/cgroup, with its group's files in the names of both
-// versions of control groups.
+// The folder that the program sees as /sys/fs/cgroup. It has the files of both versions of control
+// groups.
 class ControlGroup {
  public:
   ControlGroup() {
@@ -69,7 +69,7 @@ class ControlGroup {
   }
   std::string path() const { return folder_.path().string(); }
 
-  // The file is replaced at once: a reader never finds it empty, which would be no limit.
+  // Replaces the file atomically, because a reader would take an empty file for no limit.
   void count(std::size_t bytes) const {
     for (const auto& [of_limit, of_usage] : names_) {
       const auto written =
@@ -79,7 +79,7 @@ class ControlGroup {
   }
 
  private:
-  // More than a program holds when it looks what it may take, so that each finds the same.
+  // This exceeds the memory of a program when it reads its limit, so all runs find the same limit.
   std::size_t base_ = std::size_t{24} << 20U;
   TemporaryFolder folder_;
   std::array<std::pair<std::string, std::string>, 2> names_{
@@ -101,7 +101,7 @@ class LittleMemory : public testing::Test {
         in_namespace("mount --bind \"$0\" /sys/fs/cgroup", {group.path()}),
         [](const Finished&) { return false; }, [] {});
     if (run.status != 0) {
-      GTEST_SKIP() << "folders cannot be put in the place of others here: " << run.err;
+      GTEST_SKIP() << "bind mounts are not possible here: " << run.err;
     }
   }
 
@@ -134,7 +134,8 @@ void expect_trained(const Contained& contained) {
   EXPECT_EQ(contained.run.status, 0) << contained.run.err;
   EXPECT_THAT(contained.run.out, HasSubstr("\ntotal images/sec: "));
   EXPECT_GT(contained.peak_bytes, std::size_t{50} << 20U) << "the variables alone";
-  const std::size_t code = std::size_t{16} << 20U;  // what of files it cannot do without
+  // Pages of files that the program cannot do without.
+  const std::size_t code = std::size_t{16} << 20U;
   EXPECT_LT(contained.peak_bytes, limit - code) << "the system would have killed it\n"
                                                 << contained.run.err;
 }
@@ -162,7 +163,7 @@ TEST_F(LittleMemory, IsToldInMiBWithTheLargestTensorWhereItIsTooLittle) {
                     testing::ContainsRegex("trivial with --batch_size=300 needs [5-9][0-9]{2}[.]"
                                            "[0-9]{2} MiB, but 4[0-9]{2}[.][0-9]{2} MiB are free"),
                     testing::ContainsRegex("less [45][0-9] MiB that stay free")));
-  EXPECT_LT(refused.peak_bytes, std::size_t{100} << 20U) << "nothing was taken";
+  EXPECT_LT(refused.peak_bytes, std::size_t{100} << 20U) << "the refused run took memory";
 }
 
 TEST_F(LittleMemory, LeavesRoomForAPlayedDevice) {

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// Plans only, by the words and within so many MiB. Returns the part of LMS of the result.
+// Plans with these flags within `mib` MiB. Returns the result's LMS section.
 json planned_within(std::vector<std::string> words, int mib) {
   const TemporaryFolder folder;
   words.insert(words.end(), {"--lms", "--lms_simulate_only", "--lms_limit=" + std::to_string(mib),
@@ -37,7 +37,7 @@ TEST(LmsBound, IsNotBeatenByPlansThatOnlyRecompute) {
   }
 }
 
-// A pool that runs again makes its indices again, too, which are no candidates themselves.
+// A recomputed pool recomputes its indices too, although they are not candidates themselves.
 TEST(LmsBound, CountsWhatAReplayedPoolFreesBesideItsCandidates) {
   for (const int mib : {195, 210, 225, 240, 255, 270, 285}) {
     SCOPED_TRACE(mib);

@@ -1,4 +1,4 @@
-// Files that --lms reads and writes: plans, traces, tables.
+// Tests the files that --lms reads and writes: plans, traces, tables.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(LmsPlanFile, MakesTheSameRunAgain) {
   const TemporaryFolder folder;
   const std::string plan = folder / "plan.json";
   const LmsRun whole = lms_train({});
-  // The plan that the warm-up's times made is the one that is kept.
+  // The file must hold the plan made from the warm-up's times.
   const LmsRun made = lms_train(on_device({"--lms_plan_out=" + plan, "--num_warmup_batches=2"}));
   ASSERT_EQ(made.run.status, 0) << made.run.err;
   EXPECT_EQ(json::parse(read_file(plan)).at("peak_bytes"),
@@ -42,7 +42,7 @@ TEST(LmsPlanFile, MakesTheSameRunAgain) {
     EXPECT_EQ(loaded.result.at("plan").at("lms").at(key), made.result.at("plan").at("lms").at(key));
   }
   EXPECT_EQ(loaded.result.at("plan").at("lms").at("plan_file"), plan);
-  // It stays what it is, also where a warm-up tells times.
+  // A loaded plan stays unchanged even after a warm-up has measured times.
   const LmsRun warm = lms_train(on_device({"--lms_plan_file=" + plan, "--num_warmup_batches=2"}));
   EXPECT_THAT(warm.run.err, Not(HasSubstr("planned again")));
   EXPECT_EQ(warm.result.at("plan").at("lms").at("swapped_in_bytes"),
@@ -63,7 +63,7 @@ TEST(LmsPlanFile, RunsWhereItsStepWouldFitWithout) {
   EXPECT_EQ(losses(loaded.result), losses(lms_train({}).result));
 }
 
-// A budget of 40 MiB has updates in buckets of 1 MiB, one of 400 MiB larger ones.
+// With a budget of 40 MiB the updates have buckets of 1 MiB, with 400 MiB larger ones.
 TEST(LmsPlanFile, BringsTheBucketsOfItsUpdatesAlong) {
   const TemporaryFolder folder;
   const std::string plan = folder / "plan.json";
@@ -111,7 +111,7 @@ TEST(LmsTrace, ShowsAPlannedAndAMeasuredStepWithThreeLanesEach) {
   const Finished run = run_program(lms_training(on_device({"--lms_trace=" + (folder / "t.json")})));
   ASSERT_EQ(run.status, 0) << run.err;
   const json events = json::parse(read_file(folder / "t.json")).at("traceEvents");
-  std::set<std::pair<int, int>> lanes;  // process and lane
+  std::set<std::pair<int, int>> lanes;  // pairs of process and lane
   std::set<std::string> titles;
   for (const json& event : events) {
     if (event.at("ph") == "X") {
@@ -139,7 +139,7 @@ TEST(LmsStats, AreTablesLikeThoseOfTensorFlowsExamples) {
   EXPECT_EQ(steps[0], "step type,epoch,step,duration,allocs,reclaimOnes,reclaimAlls,GiB reclaimed");
   EXPECT_THAT(steps[1], StartsWith("t,0,1,"));
   EXPECT_THAT(steps[3], StartsWith("t,0,3,"));
-  lms_train(flags);  // the averages of runs stand below each other
+  lms_train(flags);  // appends the averages of a second run
   const auto averages = lines_of(read_file(folder / "outputs/resnet20_lms_stats_average.csv"));
   ASSERT_EQ(averages.size(), 3U);
   EXPECT_EQ(averages[0],
@@ -172,7 +172,7 @@ TEST(LmsStats, CountWhatAnAllocatorReclaimed) {
 }
 
 TEST(LmsMeasured, SaysWhatStepsWaitedForAndWhatTheLinkGave) {
-  // So slow a link that it decides: 30 MB each way take 0.1 s and more.
+  // The link is slow enough to dominate: 30 MB each way take at least 0.1 s.
   const LmsRun trained = lms_train(
       {"--lms", "--device_memory_mb=50", "--emulate_link_gbps=0.5,0.25", "--lms_recompute=off"});
   ASSERT_EQ(trained.run.status, 0) << trained.run.err;
@@ -190,7 +190,7 @@ TEST(LmsMeasured, SaysWhatStepsWaitedForAndWhatTheLinkGave) {
   EXPECT_THAT(trained.run.err, HasSubstr("ms waiting for swap-ins, "));
 }
 
-// The time that a user waits for a plan: compiling the step takes longer than reading its plan.
+// The user waits for this time. Compiling the step takes longer than reading its plan.
 TEST(LmsPlanningTime, CountsFromTheStartOfTheProcessAlsoByAFile) {
   const TemporaryFolder folder;
   const std::string plan = folder / "plan.json";

@@ -1,4 +1,5 @@
-// Tests of what --lms says where it cannot do what it was asked: one line before the first step.
+// Tests the single line in which --lms says before the first step that it cannot do what the user
+// asked.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

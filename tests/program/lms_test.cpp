@@ -36,7 +36,7 @@ TEST(Lms, TrainsInLessMemoryWithTheSameLosses) {
   }
 }
 
-// Adam has two slots for each variable, and budgets join their updates in other ways.
+// Adam has two slots per variable, and each budget joins their updates into other buckets.
 TEST(Lms, SavesTheCheckpointOfTheRunWithoutIt) {
   const TemporaryFolder folder;
   const auto saved = [&](const std::string& name, const Words& more) {

@@ -10,7 +10,8 @@ namespace cnn::tests {
 
 using Words = std::vector<std::string>;
 
-// ResNet-20 at batch 64 takes some 100 MiB. With fixed costs of planning: no warm-up.
+// Returns flags of ResNet-20 at batch 64, which takes about 100 MiB. Without a warm-up, planning
+// uses fixed costs.
 inline Words lms_training(const Words& more) {
   Words words{"--device=cpu",      "--model=resnet20",         "--data_name=cifar10",
               "--batch_size=64",   "--num_batches=3",          "--num_warmup_batches=0",

@@ -18,7 +18,8 @@ Words flags_with(const Words& more) {
   return flags;
 }
 
-// The run ends with the first step by which the time has passed, however long steps take.
+// Expects that the run ends with the first step that completes after this time, whatever the steps
+// take.
 void expect_least_steps(const nlohmann::json& result, double seconds) {
   double passed = 0;
   for (const auto& step : result.at("steps")) {

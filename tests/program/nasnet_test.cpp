@@ -66,7 +66,7 @@ TEST(SlowNasnet, EndsAResumedRunWithTheBitsOfAnUninterruptedOne) {
   EXPECT_TRUE(read_file(folder / ("parts" + last)) == expected);
 }
 
-// The logits of a new second classifier are next to 0, so that its loss is ln 11.
+// The initial logits of the second classifier are nearly 0, so its loss is ln 11.
 TEST(SlowNasnet, AddsTheLossOfItsAuxiliaryHeadToItsOwn) {
   const TemporaryFolder folder;
   const std::string train_dir = "--train_dir=" + (folder / "t");

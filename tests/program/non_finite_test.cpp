@@ -1,4 +1,4 @@
-// Runs that meet NaN say so, and where it came from; nothing turns it into a number.
+// Checks that runs report NaN and its origin, and that no op turns it into a number.
 #include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -28,14 +28,14 @@ Words mnist(const std::string& train_dir) {
           "--display_every=1", "--nomeasure_ceilings", "--train_dir=" + train_dir};
 }
 
-// The checkpoint's header: names, shapes and places of tensors behind it.
+// Returns the checkpoint's header with the names, shapes and offsets of its tensors.
 nlohmann::json header_of(const std::string& file) {
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));
   return nlohmann::json::parse(file.substr(sizeof(length), length));
 }
 
-// The same checkpoint with this number in the first values of this tensor, at most so many.
+// Returns the checkpoint with this number in up to `most` first values of the tensor.
 std::string with_values(std::string file, const std::string& tensor, float number,
                         std::size_t most) {
   std::uint64_t length = 0;
@@ -142,7 +142,7 @@ TEST(NonFinite, LossOfATrainingNamesTheStepAndATensor) {
   EXPECT_NE(line.find(diverged["tensor"].get<std::string>()), std::string::npos);
 }
 
-// Step 3 of a training that goes on from a checkpoint with this number in this variable.
+// Resumes from a checkpoint with this number in this variable and runs step 3.
 Finished third_step(const std::string& variable, float number, std::size_t count,
                     const Words& more) {
   const TemporaryFolder folder;
@@ -169,7 +169,7 @@ TEST(NonFinite, IsNamedInACheckedStepBeforeItsBytesAreGone) {
   EXPECT_NE(line_with(checked.err, "the first tensor of the step that is not finite is " + kernel),
             "")
       << checked.err;
-  // Finite weights whose products are not.
+  // The weights are finite, but their products overflow.
   const Finished overflow = third_step(kernel, 3e38F, 100'000, {"--check_finite_step=3"});
   const std::string line = line_with(overflow.err, "the first tensor of the step that is not");
   EXPECT_NE(line.find("is the result of conv#"), std::string::npos) << overflow.err;

@@ -1,5 +1,5 @@
-// Public tools read the output of tf_cnn_benchmarks with the expressions below. Most of them run it
-// with "2>&1", so that they also see the lines of stderr.
+// Checks that the expressions of public tools, which parse the output of tf_cnn_benchmarks, parse
+// ours. Most tools run the program with "2>&1" and therefore see the lines of stderr too.
 #include <algorithm>
 #include <cstddef>
 #include <gmock/gmock.h>
@@ -33,14 +33,14 @@ Flags short_run_with(const Flags& more) {
   return flags;
 }
 
-// Runs the program as "cnn_benchmarks ... 2>&1" does.
+// Runs the program like "cnn_benchmarks ... 2>&1".
 Finished run_with_both_streams(const Flags& more) {
   Finished run = run_in_shell(short_run_with(more), "2>&1");
   EXPECT_EQ(run.status, 0) << run.out;
   return run;
 }
 
-// Returns what group 1 of an expression matches, for each match in the text.
+// Returns group 1 of each match of an expression in the text.
 std::vector<std::string> matches_of(const std::string& expression, const std::string& text) {
   const std::regex compiled(expression);
   std::vector<std::string> found;
@@ -65,7 +65,7 @@ std::vector<std::string> parsed_lines_with(const Finished& run, const std::strin
   return found;
 }
 
-// PerfKitBenchmarker, ReFrame's tests of CSCS, and a harness of Mellanox.
+// The expressions come from PerfKitBenchmarker, CSCS's ReFrame tests and a Mellanox harness.
 const std::vector<std::string>& expressions_of_totals() {
   static const std::vector<std::string> expressions{
       R"(total images/sec: (\S+))", R"(total images/sec:\s+(\S+))",
@@ -78,15 +78,15 @@ void expect_totals(const Finished& run, std::size_t processes) {
     EXPECT_THAT(matches_of(expression, run.out), SizeIs(processes)) << expression << run.out;
   }
   EXPECT_THAT(numbers_of(R"(total images/sec: (\S+))", run.out), Each(Gt(0)));
-  // A deep learning benchmarking suite takes the line apart by columns.
+  // A deep learning benchmarking suite splits the line by columns.
   for (const std::string& line : parsed_lines_with(run, "total images/sec")) {
     EXPECT_TRUE(line.starts_with("total images/sec:")) << line;
     EXPECT_GT(std::stod(line.substr(17)), 0) << line;
   }
 }
 
-// Each line of both streams that speaks of images/sec is a step or the total: a harness of Mellanox
-// stops at the first one that is neither, and awk scripts add up the third column.
+// Every line with images/sec on either stream must be a step or the total. A Mellanox harness stops
+// at any other line, and awk scripts add up the third column.
 void expect_steps(const Finished& run, std::size_t steps, std::size_t tokens) {
   const std::regex step(
       R"(([0-9]+)\s+images\/sec: ([0-9\.]+) \+\/- ([0-9\.]+) \(jitter = ([0-9\.]+)\)\s+([0-9\.]+).*)");
@@ -110,7 +110,7 @@ struct ParsedMode {
 
 TEST(OutputParsers, ReadStepsAndTheTotalOfEveryMode) {
   const std::vector<ParsedMode> modes{
-      {{}, 9},  // also with the lines that follow the last step
+      {{}, 9},  // also with the lines after the last step
       {{"--forward_only", "--nomeasure_ceilings"}, 11},
       {{"--print_training_accuracy", "--nomeasure_ceilings"}, 11},
       {{"--num_gpus=2", "--comm_calibrate=off", "--nomeasure_ceilings"}, 9},
@@ -164,9 +164,9 @@ TEST(OutputParsers, ReadTheAccuraciesOfAnEvaluation) {
                     2);
 }
 
-// Superbench runs no tf_cnn_benchmarks. Its readers of bandwidth tools look for a line with a name
-// and take the first thing in it that looks like a number with a decimal point; those of training
-// logs wait for the lines of other programs, which must not seem to be among ours.
+// Superbench does not run tf_cnn_benchmarks. Its readers of bandwidth tools find a line by its name
+// and take the first number with a decimal point. Its readers of training logs wait for lines of
+// other programs, which our output must not contain.
 TEST(OutputParsers, GiveSuperBenchTheTotalAndNothingElse) {
   const Finished run = run_with_both_streams({"--print_training_accuracy"});
   const std::vector<std::string> totals = parsed_lines_with(run, "total images/sec");
@@ -186,9 +186,9 @@ TEST(OutputParsers, GiveSuperBenchTheTotalAndNothingElse) {
   }
 }
 
-// Milabench runs no tf_cnn_benchmarks either. It takes rates from JSON objects that a program hides
-// in escape sequences of its output or writes to a pipe of its own, keeps every other line as text,
-// and looks for the cause of a failure behind the word Traceback.
+// Milabench does not run tf_cnn_benchmarks either. It takes rates from JSON objects inside escape
+// sequences of the output or from a pipe of its own. It keeps every other line as text and looks
+// for a failure's cause after the word Traceback.
 TEST(OutputParsers, LetMilabenchKeepEveryLineAsText) {
   const Finished run = run_with_both_streams({"--print_training_accuracy"});
   EXPECT_EQ(run.out.find('\x1b'), std::string::npos) << run.out;
@@ -201,8 +201,8 @@ TEST(OutputParsers, LetMilabenchKeepEveryLineAsText) {
 
 class OutputParsersOfRanks : public SeveralProcesses {};
 
-// ReFrame's test of Horovod counts the totals, which have to be as many as there are ranks, and
-// takes their mean. A summary of Kubernetes jobs counts the GPUs by the lines of the first step.
+// ReFrame's Horovod test expects one total per rank and takes their mean. A summary of Kubernetes
+// jobs counts the GPUs by the lines of the first step.
 TEST_F(OutputParsersOfRanks, CountATotalAndAFirstStepOfEachRank) {
   for (const std::string mode : {"horovod", "ddl", "collective_all_reduce"}) {
     const Finished run =
@@ -216,7 +216,7 @@ TEST_F(OutputParsersOfRanks, CountATotalAndAFirstStepOfEachRank) {
   }
 }
 
-// The original drives these from one process, which prints alone.
+// In these modes one process of the original drives all others, and only that process prints.
 TEST_F(OutputParsersOfRanks, FindOneTotalWhereOneProcessPrints) {
   const Finished run =
       run_ranks(2, short_run_with({"--variable_update=distributed_all_reduce",

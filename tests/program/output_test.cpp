@@ -61,7 +61,7 @@ TEST(Output, AResultThatCannotBeWrittenIsOneLineAndThePageIsWritten) {
         run_program(run_with({"--result_json=" + std::string(path), "--html_report=" + page}));
     EXPECT_EQ(run.status, 1) << path;
     EXPECT_EQ(count_of(run.err, "cannot write it"), 1U) << path << ": " << run.err;
-    if (std::string(path) == "/dev/full") {  // it takes no byte, but can be opened
+    if (std::string(path) == "/dev/full") {  // it can be opened but takes no byte
       EXPECT_NE(read_file(page).find("--result_json=/dev/full"), std::string::npos);
     }
   }
@@ -88,7 +88,7 @@ TEST(Output, APipeGetsTheResultOnceBeforeTheDeviceIsMeasured) {
   ASSERT_NE(begin, std::string::npos) << run.err;
   const std::size_t end = run.err.rfind("}\n");
   const std::string text = run.err.substr(begin, end + 1 - begin);
-  // The line of the speed may stand on either side of the object, never two objects.
+  // The speed line may come before or after the object, but there must be only one object.
   const auto json = nlohmann::json::parse(text.substr(0, text.find("\n}") + 2));
   EXPECT_TRUE(json["summary"]["percent_of_roofline"].is_null());
   EXPECT_EQ(json["steps"].size(), 3U);
@@ -127,7 +127,7 @@ TEST(Output, ATrainingThatGoesToInfinityIsToldWithItsStep) {
   EXPECT_NE(run.err.find("since step " + diverged["step"].dump() + " "), std::string::npos);
 }
 
-// Once the process ended by SIGXFSZ without a word.
+// The process once ended by SIGXFSZ without any message.
 TEST(Output, AFileThatMayNotGrowIsNamedWithItsLimit) {
   const TemporaryFolder folder;
   const std::string train_dir = folder / "t";

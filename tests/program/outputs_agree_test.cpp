@@ -17,7 +17,7 @@ using Names = std::set<std::string>;
 
 constexpr double one_mib = 1024.0 * 1024.0;
 
-// Everything that one run writes about itself.
+// All outputs that one run writes about itself.
 struct Outputs {
   Finished run;
   json result, trace;
@@ -80,7 +80,7 @@ std::string fixed(const json& number, int digits) {
 
 std::string mib(double bytes) { return fixed(bytes / one_mib, 1) + " MiB"; }
 
-// The first group of every place that matches.
+// Returns the first group of each match.
 Names all_matches(const std::string& text, const std::string& pattern) {
   const std::regex expression(pattern);
   Names names;
@@ -115,7 +115,7 @@ Names spans_of_lanes(const json& result) {
   return names;
 }
 
-// "conv#1" and so on, without copies.
+// Returns names like "conv#1" without those of copies.
 Names computes_in(const Names& spans) {
   Names names;
   for (const std::string& name : spans) {
@@ -134,7 +134,7 @@ Names drawn_names(const Outputs& outputs) {
   return all_matches(outputs.dot, R"(n\d+ \[label="([^\\"]+))");
 }
 
-// Returns the names of the second table, of single operations.
+// Returns the names in the second table, which lists single operations.
 Names table_names(const Outputs& outputs) {
   return all_matches(outputs.table, R"(\n([a-z_0-9]+#\d+) )");
 }

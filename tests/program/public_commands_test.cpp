@@ -1,5 +1,5 @@
-// Command lines by which public scripts call tf_cnn_benchmarks. Each runs, or is refused by one
-// line that names the reason and what to do.
+// Tests command lines of public scripts that call tf_cnn_benchmarks. Each must run, or end with one
+// line that names the reason and the remedy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -14,8 +14,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// These words are appended to a line so that it takes little time: a small network and few steps,
-// and where it asks for a GPU a simulated one.
+// Appended flags make a command fast: a small network, few steps, and a simulated GPU if it wants
+// one.
 const std::string small_run =
     " --model=lenet --batch_size=1 --num_batches=1 --num_warmup_batches=0 --nomeasure_ceilings";
 const std::string simulated_run = " --model=lenet --batch_size=8 --simulate=h200";
@@ -155,7 +155,7 @@ const std::vector<PublicCommand> commands_that_run{
      "--compute_lr_on_cpu --enable_optimizations=False --autotune_threshold=1",
      small_run}};
 
-// Measuring the links of two devices takes longer than the run.
+// Measuring the links of two devices would take longer than the run.
 std::vector<std::string> words_to_run(const PublicCommand& command) {
   std::vector<std::string> words = words_of(command.line + command.appended);
   if (command.line.find("num_gpus=2") != std::string::npos ||
@@ -207,7 +207,7 @@ TEST(PublicCommands, ShowTheNumaBindingInTheHeader) {
 
 struct RefusedCommand {
   std::string line;
-  std::string reason;  // how the line on stderr begins
+  std::string reason;  // the beginning of the line on stderr
   std::string advice;
 };
 
@@ -291,7 +291,7 @@ TEST_F(PublicCommandsOfRanks, RunUnderMpirun) {
   }
 }
 
-// The line that a refused worker prints starts both ranks.
+// The command that a refused worker prints must start both ranks.
 TEST_F(PublicCommandsOfRanks, StartByTheLineThatAWorkerPrints) {
   const Finished refused = run_program(
       words_of("--job_name=worker --worker_hosts=localhost:1,localhost:2 --task_index=0 "

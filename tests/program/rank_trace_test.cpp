@@ -1,4 +1,4 @@
-// Where the time of a step goes on each of several ranks.
+// Tests the trace of a step's time on several ranks.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
@@ -30,7 +30,7 @@ struct Times {
   double start = 0, end = 0;
 };
 
-// Returns, by process and name, when each reduction ran. Checks that each process has the lanes
+// Returns the times of each reduction by process and name. Checks that each process has the lanes
 // compute and communicate.
 std::map<int, std::map<std::string, Times>> reductions_of(const json& events) {
   std::map<int, std::map<std::string, Times>> reductions;
@@ -53,7 +53,8 @@ std::map<int, std::map<std::string, Times>> reductions_of(const json& events) {
   return reductions;
 }
 
-// A sum has ended nowhere before it began everywhere: that holds by one clock only.
+// No rank can end a sum before all ranks began it. The trace shows this only if all ranks share one
+// clock.
 void expect_one_clock(const TemporaryFolder& folder) {
   const auto reductions =
       reductions_of(json::parse(read_file(folder / "t.json")).at("traceEvents"));

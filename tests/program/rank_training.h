@@ -15,7 +15,7 @@
 
 namespace cnn::tests {
 
-// Tests that start several processes; skipped where that cannot be.
+// Fixture for tests that start several processes; it skips them on machines that cannot.
 class SeveralProcesses : public testing::Test {
  protected:
   void SetUp() override {
@@ -25,13 +25,13 @@ class SeveralProcesses : public testing::Test {
   }
 };
 
-// The result of a training of ResNet-20: four steps of momentum at rate 0.01.
+// The result of a training of ResNet-20: four steps by momentum with learning rate 0.01.
 struct RankTraining {
   Finished run;
   nlohmann::json result;
   std::string weights;  // the newest checkpoint, byte for byte
 
-  std::set<std::string> hashes() const {  // of the ranks' weights
+  std::set<std::string> hashes() const {  // distinct hashes of the ranks' weights
     std::set<std::string> found;
     for (const nlohmann::json& rank : result.at("ranks")) {
       found.insert(rank.at("weights_hash").get<std::string>());
@@ -58,7 +58,7 @@ inline std::vector<std::string> rank_flags(const std::string& folder,
   return flags;
 }
 
-// processes: 1: without mpirun.
+// processes: 1 starts the program without mpirun.
 inline Finished run_as(int processes, std::vector<std::string> flags) {
   if (processes > 1) {
     return run_ranks(processes, flags);
@@ -80,7 +80,7 @@ inline RankTraining train_as(int processes, const std::vector<std::string>& more
   return training;
 }
 
-// A file for --data_name=tensors of random images of CIFAR-10's size, and labels.
+// Writes a file for --data_name=tensors with random images of CIFAR-10's size and labels.
 inline std::string write_examples(const TemporaryFolder& folder, int count) {
   std::mt19937 random(11);
   std::uniform_real_distribution<float> pixel(-1, 1);

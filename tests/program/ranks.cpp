@@ -14,7 +14,8 @@ constexpr const char* mark_name = "CNN_TEST_OF_RANKS";
 
 std::string mark() { return std::to_string(::getpid()); }
 
-// Whether the process has all of these in its environment and runs one of the programs.
+// Returns whether the process has all these variables in its environment and runs one of the
+// programs.
 bool matches(const fs::path& process, const std::vector<std::string>& variables) {
   std::error_code ignored;
   const fs::path program = fs::read_symlink(process / "exe", ignored);
@@ -45,7 +46,7 @@ std::vector<pid_t> processes_with(const std::vector<std::string>& variables) {
   return found;
 }
 
-// Each process says on stderr how it has ended, as mpirun tells of one only.
+// Each process reports its exit code on stderr, because mpirun reports only one.
 std::vector<std::string> words_for(const std::string& program, int ranks,
                                    const std::vector<std::string>& flags) {
   std::vector<std::string> words{

@@ -10,27 +10,27 @@
 
 namespace cnn::tests {
 
-// Why several processes cannot be run here; empty if they can.
+// Returns why this machine cannot run several processes, or "" if it can.
 std::string why_no_ranks();
 
-// Runs the program with these flags as that many processes of mpirun, on the CPU. err ends with a
-// line "rank N left with CODE" of each.
+// Runs the program as `ranks` processes of mpirun on the CPU. `err` ends with a line "rank N left
+// with CODE" for each rank.
 Finished run_ranks(int ranks, const std::vector<std::string>& flags);
 
-// The same of another program beside it.
+// Runs another program of the same folder in this way.
 Finished run_ranks_of(const std::string& program, int ranks, const std::vector<std::string>& flags);
 
-// The same, calling `when` over and over; after that is true calls `then` once.
+// Also polls `when`, and calls `then` once after it is true.
 Finished run_ranks(int ranks, const std::vector<std::string>& flags,
                    const std::function<bool(const Finished&)>& when,
                    const std::function<void()>& then);
 
-// The process of that rank of the run that this test has started and that runs; 0: none.
+// Returns the running process of a rank that this test started, or 0 if there is none.
 pid_t process_of_rank(int rank);
-// Those of all ranks that run, of whatever program.
+// Returns the running processes of all ranks, whatever program they run.
 std::vector<pid_t> processes_of_ranks();
 
-// How each rank of a run has left, by the last lines of its err.
+// Returns the exit code of each rank from the last lines of `err`.
 std::map<int, int> codes_of(const Finished& run);
 
 }  // namespace cnn::tests

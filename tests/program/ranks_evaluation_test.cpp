@@ -24,7 +24,8 @@ class RanksEvaluate : public SeveralProcesses {
   }
 };
 
-// Batch norms go by the running averages of rank 0, which saw other batches than the others.
+// Batch norms use the running averages of rank 0, which come from other batches than those of the
+// other ranks.
 TEST_F(RanksEvaluate, TheSameWhileTheyTrainAsOneProcessFromTheirCheckpoint) {
   const Finished trained = run_as(2, on_examples({"--batch_size=4", "--eval_batch_size=8",
                                                   "--eval_during_training_every_n_steps=2"}));

@@ -13,7 +13,8 @@ using Flags = std::vector<std::string>;
 class RanksWithLms : public SeveralProcesses {};
 class SlowRanksWithLms : public SeveralProcesses {};
 
-// Trains four steps of two ranks; one at first, by a plan that the others follow.
+// Trains four steps with a small size threshold of LMS. Rank 0 plans and the other ranks follow its
+// plan.
 RankTraining train_in_little(int processes, const Flags& more) {
   Flags flags{"--variable_update=replicated", "--batch_size=8", "--lms_size_threshold=8"};
   flags.insert(flags.end(), more.begin(), more.end());
@@ -73,7 +74,7 @@ TEST_F(RanksWithLms, EndByTheReasonOfRankZeroWhereNothingFits) {
   EXPECT_EQ(times_in(run.err, "left with 0"), 0U) << run.err;
 }
 
-// Two ranks of one machine have half of its link each, in what they plan and in how they copy.
+// Two ranks of one machine each plan with half of its link and copy at half its speed.
 TEST_F(SlowRanksWithLms, DivideTheLinkOfTheirMachine) {
   const auto moved = [](int processes, const Flags& more) {
     Flags flags{"--lms", "--device_memory_mb=10", "--emulate_link_gbps=0.2", "--lms_recompute=off"};
@@ -94,7 +95,7 @@ TEST_F(SlowRanksWithLms, DivideTheLinkOfTheirMachine) {
   }
 }
 
-// The plan of ResNet-152 near its least memory takes seconds, in which the others wait for it.
+// Planning ResNet-152 near its least memory takes seconds, and the other rank waits meanwhile.
 TEST_F(RanksWithLms, EndTogetherWhenASignalComesDuringPlanning) {
   for (const std::vector<int>& ranks : {std::vector<int>{0}, std::vector<int>{0, 1}}) {
     const TemporaryFolder folder;

@@ -29,7 +29,7 @@ class RankModes : public SeveralProcesses {
 
 class SlowRankModes : public RankModes {};
 
-// At an explicit rate all of them add up the ranks' gradients.
+// With an explicit learning rate, all these modes add the ranks' gradients.
 TEST_F(RankModes, TrainEquallyIfTheySumGradients) {
   const RankTraining horovod = train_by(2, "horovod");
   for (const char* const mode : {"collective_all_reduce", "distributed_replicated"}) {
@@ -40,7 +40,7 @@ TEST_F(RankModes, TrainEquallyIfTheySumGradients) {
   }
 }
 
-// A mean is a sum at half the rate: exactly so with plain steps.
+// With plain SGD, a mean equals a sum at half the learning rate exactly.
 TEST_F(SlowRankModes, TrainWithMeansAsWithSumsAtHalfTheRate) {
   const Flags half{"--optimizer=sgd", "--init_learning_rate=0.00390625"};
   const Flags whole{"--optimizer=sgd", "--init_learning_rate=0.0078125"};
@@ -51,7 +51,7 @@ TEST_F(SlowRankModes, TrainWithMeansAsWithSumsAtHalfTheRate) {
   EXPECT_EQ(train_by(1, "parameter_server", towers).weights, sums.weights);
 }
 
-// The original has the mean in a worker, and adds up workers.
+// The original averages within a worker and adds up the workers.
 TEST_F(SlowRankModes, DistributedReplicatedHasTheMeanOfTheTowersOfAProcess) {
   const Flags whole{"--optimizer=sgd", "--init_learning_rate=0.0078125", "--num_gpus=2"};
   const Flags half{"--optimizer=sgd", "--init_learning_rate=0.00390625", "--num_gpus=2"};
@@ -60,7 +60,7 @@ TEST_F(SlowRankModes, DistributedReplicatedHasTheMeanOfTheTowersOfAProcess) {
   EXPECT_TRUE(says(means, "gradients are averaged in each process and summed over processes"));
 }
 
-// Weight decay is large enough to be seen in every weight.
+// The weight decay is large enough to change every weight.
 TEST_F(RankModes, IndependentRanksAreEachACopyOfTheSingleRun) {
   const Flags decayed{"--weight_decay=0.01"};
   const RankTraining alone = train_by(1, "independent", decayed);
@@ -77,7 +77,7 @@ TEST_F(RankModes, IndependentRanksAreEachACopyOfTheSingleRun) {
 }
 
 TEST_F(RankModes, IndependentTowersOfEveryProcessAreCopiesOfTheSingleRun) {
-  const TemporaryFolder folder;  // of real examples, which copies do not divide
+  const TemporaryFolder folder;  // for real examples, which independent copies do not divide
   Flags flags{"--weight_decay=0.01", "--data_name=tensors", "--tensors_as=cifar10",
               "--data_dir=" + write_examples(folder, 20)};
   const RankTraining alone = train_by(1, "independent", flags);
@@ -89,7 +89,8 @@ TEST_F(RankModes, IndependentTowersOfEveryProcessAreCopiesOfTheSingleRun) {
   }
 }
 
-// Zeros are applied first, and then what is a step late; ranks stay alike.
+// The first step applies zeros, every later one the gradients of the previous step. The ranks stay
+// consistent.
 TEST_F(RankModes, ApplyGradientsAStepLateWithRelaxedConsistency) {
   const Flags plain{"--weight_decay=0", "--num_warmup_batches=0", "--optimizer=sgd"};
   const auto losses_by = [&](const char* consistency, const char* rate) {

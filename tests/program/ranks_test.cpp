@@ -26,7 +26,7 @@ Words joined_flags(Words flags, const Words& more) {
   return flags;
 }
 
-// On synthetic images, of which each rank draws its own.
+// Trains on synthetic images; each rank draws its own.
 Words training_of_ranks(const TemporaryFolder& folder, const Words& more) {
   return joined_flags({"--data_name=cifar10", "--model=resnet20", "--batch_size=4",
                        "--num_batches=3", "--num_warmup_batches=1", "--display_every=1",
@@ -104,7 +104,8 @@ TEST_F(Ranks, EachPrintTheirSpeedAndTheTotalAndTheFirstTheRest) {
               2)
         << run.out;
   }
-  EXPECT_NE(words_of(steps[0]).back(), words_of(steps[1]).back()) << "losses are local";
+  EXPECT_NE(words_of(steps[0]).back(), words_of(steps[1]).back())
+      << "each rank prints its own loss";
   EXPECT_EQ(std::ranges::count_if(
                 lines, [](const std::string& line) { return line.starts_with("total images"); }),
             2);

@@ -12,7 +12,7 @@ using Flags = std::vector<std::string>;
 
 class TowersOfProcesses : public SeveralProcesses {};
 
-// All with one thread, as the order of sums depends on that.
+// Every run has one thread, because the order of sums depends on the number of threads.
 RankTraining train_towers(int processes, int towers, const Flags& more) {
   Flags flags{"--num_gpus=" + std::to_string(towers), "--num_intra_threads=1"};
   flags.insert(flags.end(), more.begin(), more.end());

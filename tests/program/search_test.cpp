@@ -38,7 +38,7 @@ TEST(Search, PrintsTheLargestBatchAndItsBytes) {
   EXPECT_GT(section.at("seconds"), 0);
 }
 
-// The size that is found runs, and the next size is refused, by a run on the same device.
+// On the same device, a run with the found size succeeds and a run with the next size is refused.
 TEST(Search, AgreesWithRunsOfACpuThatPlaysADevice) {
   const std::vector<std::string> words{"--device=cpu",
                                        "--model=resnet20",

@@ -1,4 +1,5 @@
-// Known speeds of other systems and of earlier plans, on simulated machines: speeds must not fall.
+// Regression tests of planned speeds on simulated machines: they must not fall below those of other
+// systems and of earlier plans.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ struct Seed {
   json lms;  // section of the result
   double images_per_sec = 0;
 
-  // Returns the percentage of the speed without a limit of memory.
+  // Returns the speed as a percentage of that without a memory limit.
   double share() const {
     return 100 * lms.at("unlimited_step_seconds").get<double>() /
            lms.at("predicted_step_seconds").get<double>();
@@ -35,7 +36,7 @@ Seed plan(std::vector<std::string> words) {
   return seed;
 }
 
-// The batch makes the step need so many times the memory.
+// over_subscription is the ratio of the step's memory to the machine's memory at this batch.
 struct Point {
   int batch = 0;
   double over_subscription = 0, least_share = 0;
@@ -64,7 +65,7 @@ TEST(Seeds, ResNet50KeepsMostOfItsSpeedFarBeyondTheMemoryOfAP100) {
   expect_shares(resnet50_on_p100, {{420, 2, 96}, {630, 3, 93}, {841, 4, 90}});
 }
 
-// As far as plans get so near the floor.
+// Plans can get this close to the least memory only with such a loss.
 TEST(SlowSeeds, ResNet50TrainsAtFiveTimesTheMemoryOfAP100) {
   expect_shares(resnet50_on_p100, {{1052, 5, 81}});
 }
@@ -78,7 +79,7 @@ TEST(SlowSeeds, ResNet50InF16KeepsMostOfItsSpeedOnAnH200) {
   }
 }
 
-// TFLMS got 0.21 to 0.23 images a second; no plan can do more than the card's 0.53 to 0.55.
+// TFLMS achieved 0.21 to 0.23 images per second; the card's limit for any plan is 0.53 to 0.55.
 TEST(Seeds, GooglenetTrainsOnImagesOf8192Pixels) {
   const std::vector<std::string> words{"--simulate=p100-nvlink1", "--model=googlenet",
                                        "--batch_size=1", "--image_size=8192"};
@@ -88,7 +89,7 @@ TEST(Seeds, GooglenetTrainsOnImagesOf8192Pixels) {
   EXPECT_GE(seed.images_per_sec, 0.50);
 }
 
-// A swap-in that is triggered earlier hides more, and takes memory until there is none.
+// An earlier trigger hides more of a swap-in but takes memory, until none is left.
 TEST(Seeds, ALargerLowerBoundOfTflms1TakesMemoryUntilThereIsNone) {
   const auto with_lb = [](int lb) {
     return plan({"--simulate=p100-nvlink1", "--model=googlenet", "--batch_size=1",
@@ -101,9 +102,9 @@ TEST(Seeds, ALargerLowerBoundOfTflms1TakesMemoryUntilThereIsNone) {
   EXPECT_THAT(twenty.run.err, HasSubstr("OOM when allocating tensor with shape["));
 }
 
-// Swapping everything costs three quarters of the speed however little is missing: 23 % is left
-// where computing waits for every copy, 25 % where swap-ins are triggered one node ahead, and two
-// more here, since bytes that are leaving stay reserved until a step needs them.
+// Swapping everything costs three quarters of the speed, however little memory is missing. 23 % is
+// left if computation waits for every copy and 25 % if a swap-in starts one node ahead. Our plans
+// reach two more, because the bytes of a swap-out stay reserved until a step needs them.
 TEST(Seeds, SwappingEverythingLeavesAQuarterOfTheSpeed) {
   for (const char* batch : {"--batch_size=216", "--batch_size=420"}) {
     std::vector<std::string> words = resnet50_on_p100;
@@ -117,7 +118,7 @@ TEST(Seeds, SwappingEverythingLeavesAQuarterOfTheSpeed) {
   }
 }
 
-// A batch that is refused without LMS loses nothing with it.
+// The first batch that is refused without LMS loses nothing with LMS.
 TEST(Seeds, TheFirstBatchThatIsRefusedRunsWithLms) {
   std::vector<std::string> words = resnet50_on_p100;
   words.emplace_back("--batch_size=210");
@@ -125,7 +126,7 @@ TEST(Seeds, TheFirstBatchThatIsRefusedRunsWithLms) {
   EXPECT_GE(plan(words).share(), 99);
 }
 
-// caffe-ibm ran out of a P100's memory at 24000 images without LMS, and did them with it.
+// On a P100, caffe-ibm ran out of memory at 24000 images without LMS and trained with it.
 TEST(Seeds, Cifar10FullTakesTheBatchThatCaffeRefusedWithoutLms) {
   const TemporaryFolder folder;
   const Finished run =

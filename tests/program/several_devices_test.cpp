@@ -1,4 +1,4 @@
-// The runs that tf_cnn_benchmarks' own tests make with two devices: train, go on, evaluate.
+// Repeats the two-device runs of tf_cnn_benchmarks' own tests: train, resume, evaluate.
 #include <array>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ struct Case {
 
 std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
 
-// The first of two images is black and is of class 0, the second white and of class 1; so is half
-// of every batch.
+// Writes a black image of class 0 and a white image of class 1, so that each is half of every
+// batch.
 std::string write_black_and_white(const TemporaryFolder& folder) {
   std::vector<float> images(cifar_pixels, -1.0F);
   images.insert(images.end(), cifar_pixels, 1.0F);
@@ -95,8 +95,10 @@ TEST_P(SeveralDevices, TrainGoOnAndEvaluate) {
   EXPECT_LE(first.back().loss, 10);
 
   const std::vector<StepLine> second = steps_of(train(2 * tried.batches), tried.accuracies);
-  ASSERT_EQ(second.size(), static_cast<std::size_t>(tried.batches - 5));  // less what warmed up
-  EXPECT_LE(second.front().loss, 1.01 * first.back().loss + 0.0005);      // as printed
+  // Without the warm-up steps.
+  ASSERT_EQ(second.size(), static_cast<std::size_t>(tried.batches - 5));
+  // With the rounding of the printed loss.
+  EXPECT_LE(second.front().loss, 1.01 * first.back().loss + 0.0005);
   if (tried.accuracies) {
     EXPECT_EQ(second.back().top_1, 1);
     EXPECT_EQ(second.back().top_5, 1);
@@ -120,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
     Upstream, SeveralDevices,
     testing::Values(Case{"parameter_server", {}}, Case{"no_accuracies", {}, 20, false},
                     Case{"alexnet", {"--model=alexnet", "--init_learning_rate=0.01"}, 30},
-                    // Which adds up what the others average.
+                    // This mode adds the gradients that the others average.
                     Case{"replicated",
                          {"--variable_update=replicated", "--init_learning_rate=0.0025"}},
                     Case{"independent", {"--variable_update=independent"}},
@@ -141,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "--init_learning_rate=0.0025", "--precision=bf16"}}),
     [](const auto& tried) { return tried.param.name; });
 
-// Ten examples of which only one can be right.
+// All ten examples have the same image, so only one prediction can be correct.
 TEST(SeveralDevicesTogether, AreRightForOneOfTenLabelsOfOneImage) {
   const TemporaryFolder folder;
   std::vector<std::int32_t> labels(10);
@@ -155,7 +157,7 @@ TEST(SeveralDevicesTogether, AreRightForOneOfTenLabelsOfOneImage) {
   const std::vector<StepLine> steps = steps_of(run_program(flags), true);
   ASSERT_EQ(steps.size(), 20U);
   EXPECT_EQ(steps.back().top_1, 0.1);
-  EXPECT_LE(steps.back().top_5, 0.5);  // one class of eleven has no example
+  EXPECT_LE(steps.back().top_5, 0.5);  // one of the eleven classes has no example
 }
 
 TEST(SeveralDevicesTogether, PrintAccuraciesWithoutALossWhereOnlyForwardRuns) {
@@ -176,7 +178,7 @@ TEST(SeveralDevicesTogether, EvaluateDuringTrainingAtTheStepsAskedFor) {
   for (const Words& when :
        {Words{"--eval_during_training_every_n_steps=2"},
         Words{"--eval_during_training_every_n_steps=2", "--variable_update=replicated"},
-        // As many examples as two steps of the global batch of 4 have.
+        // Four epochs have as many examples as two steps with the global batch of 4.
         Words{"--eval_during_training_every_n_epochs=4"},
         Words{"--eval_during_training_at_specified_steps=2,3,5,7,1000"},
         Words{"--eval_during_training_at_specified_epochs=4,6,10,14,2000"}}) {

@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A run that does not end by itself while a test waits.
+// Returns flags of a run that does not end by itself during a test.
 Words long_run(const TemporaryFolder& folder, const Words& more) {
   Words flags{"--device=cpu",
               "--data_name=cifar10",
@@ -100,7 +100,8 @@ TEST(Signal, EndsARunThatWaitsForItsTurn) {
   EXPECT_EQ(run.out.find("Running warm up"), std::string::npos) << run.out;
 }
 
-// Returns flags of a training whose plan takes seconds: it is near the least memory.
+// Returns flags of a training whose planning takes seconds, because its budget is near the least
+// memory.
 Words long_planning(const TemporaryFolder& folder, const Words& more) {
   Words flags{"--model=resnet152", "--batch_size=64", "--lms", "--lms_limit=2200",
               "--result_json=" + (folder / "r.json")};
@@ -134,7 +135,7 @@ TEST(Signal, EndsASearchForTheLargestBatchOfLargeModelSupport) {
   EXPECT_EQ(run.out.find("Largest batch_size"), std::string::npos) << run.out;
 }
 
-// The result goes to a pipe that nobody reads: the run would wait for a reader for ever.
+// The result goes to a pipe without a reader, so the run would wait for ever.
 TEST(Signal, EndsTheProcessAtOnceTheSecondTime) {
   const TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "r.json").c_str(), 0600), 0);

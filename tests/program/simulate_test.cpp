@@ -19,7 +19,7 @@ bool says(const Finished& run, const std::string& text) {
   return run.err.find(text) != std::string::npos;
 }
 
-// The batch that a line of stderr says is the largest; -1 without such a line.
+// Returns the batch that a line of stderr calls the largest, or -1 without such a line.
 long largest(const Finished& run) {
   const std::regex line("the largest --batch_size that fits is ([0-9]+)");
   std::smatch found;
@@ -49,7 +49,7 @@ Simulated simulated(const std::string& machine, std::vector<std::string> words) 
   return found;
 }
 
-// Returns the speed of ResNet-50 without a limit.
+// Returns the simulated speed of ResNet-50 without a memory limit.
 double calibrated_speed(const std::string& machine, const std::vector<std::string>& words) {
   std::vector<std::string> all{"--model=resnet50", "--fusion=bn"};
   all.insert(all.end(), words.begin(), words.end());
@@ -63,8 +63,7 @@ TEST(Simulate, GivesTheSpeedsThatItsProfilesAreCalibratedTo) {
   EXPECT_NEAR(calibrated_speed("a100", {"--batch_size=1024", "--use_fp16"}), 2757, 6);
 }
 
-// The batches are those of TensorFlow on that card, but for the fused norms, which let 200 in as
-// well.
+// The limits are those of TensorFlow on that card, except that fused norms make 200 fit as well.
 TEST(Simulate, FitsResnet50OnAP100AsFarAsItsMemoryGoes) {
   EXPECT_EQ(simulated("p100-pcie3", {"--model=resnet50", "--batch_size=200"}).run.status, 0);
   const Finished run = simulated("p100-pcie3", {"--model=resnet50", "--batch_size=210"}).run;
@@ -89,18 +88,18 @@ TEST(Simulate, PlansWithLmsWithinTheMemoryOfTheMachine) {
   EXPECT_NEAR(p100.result.at("simulation").at("images_per_sec").get<double>(),
               400 / lms.at("predicted_step_seconds").get<double>(), 1e-6);
   EXPECT_EQ(lms.at("predicted_step_seconds"), p100.result.at("simulation").at("step_seconds"));
-  std::map<int, int> events;  // by row
+  std::map<int, int> events;  // number of events per row
   const json trace = json::parse(read_file(folder / "t.json"));
   for (const json& event : trace.at("traceEvents")) {
     events[event.at("ph") == "X" ? event.at("tid").get<int>() : -1] += 1;
   }
-  EXPECT_GT(events[0], 280);  // compute
+  EXPECT_GT(events[0], 280);  // the compute row
   EXPECT_GE(events[3], events[2]);
   EXPECT_GE(events[2], lms.at("swapped_tensors").get<int>());
 }
 
-// Half of what the step needs, on a P100 behind PCIe: shares of the unlimited speed as the
-// originals had them, and ours beside them.
+// The budget is half of the step's need, on a P100 with PCIe. The expected shares of the unlimited
+// speed are those of the original systems, followed by ours.
 TEST(Simulate, HasPoliciesThatDifferAsTheOriginalsDid) {
   const auto share = [](std::vector<std::string> words) {
     words.insert(words.end(),
@@ -121,8 +120,8 @@ TEST(Simulate, HasPoliciesThatDifferAsTheOriginalsDid) {
   EXPECT_GT(share({"--lms_policy=planned"}), 0.96);
 }
 
-// Every activation leaves. The forward pass lasts shorter than its copies, so that 9 of its 22 GiB
-// are still leaving at its end: they have room in the 11 GiB that nothing else takes.
+// Every activation is swapped out. The forward pass is shorter than its copies, so 9 of the 22 GiB
+// are still being copied at its end. They fit the 11 GiB that nothing else uses.
 TEST(Simulate, LetsNoStepOfAPolicyWaitForACopyBesideIdleMemory) {
   const Simulated tflms1 = simulated(
       "p100-nvlink1", {"--model=resnet50", "--batch_size=314", "--lms", "--lms_policy=tflms1"});
@@ -210,13 +209,13 @@ TEST_F(SimulateWithCuda, PredictsResnet50OnAnH200) {
   const double speed = simulation.at("images_per_sec");
   const double limit = simulation.at("roofline_images_per_sec");
   const double arithmetic = simulation.at("arithmetic_images_per_sec");
-  EXPECT_GT(speed, 7000);  // between every op alone and all fusions that are known of
+  EXPECT_GT(speed, 7000);  // between single ops and all known fusions
   EXPECT_LT(speed, 15700);
   EXPECT_GE(limit, speed);
-  EXPECT_NEAR(arithmetic, 34500, 500);  // 22.9 GFLOP an image
+  EXPECT_NEAR(arithmetic, 34500, 500);  // 22.9 GFLOP per image
   EXPECT_EQ(simulation.at("library_convolutions").get<int>() +
                 simulation.at("own_convolutions").get<int>(),
-            158);  // 53 layers in three directions, but for the gradient of the image
+            158);  // 53 layers in three directions, without the image's gradient
   EXPECT_EQ(simulation.at("largest_batch"), largest(run));
   EXPECT_GT(largest(run), 1000);
   EXPECT_NE(read_file(folder / "t.json").find("traceEvents"), std::string::npos);
@@ -238,7 +237,7 @@ TEST(Simulate, SaysWhatConcatsNeedNotCopy) {
   EXPECT_FALSE(says(apart, "copy nothing")) << apart.err;
 }
 
-// Images per second that are predicted for an A100.
+// Returns the images per second predicted for an A100.
 double predicted(const std::vector<std::string>& flags) {
   const TemporaryFolder folder;
   std::vector<std::string> words{"--simulate=A100", "--model=lenet",

@@ -7,7 +7,7 @@
 namespace cnn::tests {
 namespace {
 
-// Resident KiB at most while the program prints its help.
+// Returns the peak resident memory in KiB while the program prints its help.
 long memory_of_help() {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -19,11 +19,12 @@ long memory_of_help() {
   int status = 0;
   rusage used{};
   EXPECT_EQ(::wait4(child, &status, 0, &used), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1);  // as absl's flags do
+  // absl's flags exit with 1 after the help.
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1);
   return used.ru_maxrss;
 }
 
-// The libraries of CUDA alone would take 200 MiB.
+// Only CUDA's libraries would already take 200 MiB.
 TEST(Start, MapsNoLibraryThatHelpDoesNotNeed) { EXPECT_LT(memory_of_help(), 30 * 1024); }
 
 }  // namespace

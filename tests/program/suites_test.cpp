@@ -12,7 +12,7 @@
 namespace cnn::tests {
 namespace {
 
-// The machines that run a line of the published configurations here, by how its name begins.
+// The simulated machine for each name prefix of the published configurations.
 constexpr std::array<std::pair<std::string_view, const char*>, 4> machines{
     {{"p100-", "--simulate=p100-pcie3"},
      {"v100-", "--simulate=v100-nvlink2"},
@@ -28,7 +28,7 @@ std::string machine_of(const std::string& name) {
   return {};
 }
 
-// They want a GPU, so they are planned for the one that they are of.
+// The configurations want a GPU, so the test plans each for the GPU of its publication.
 TEST(Suites, PublishedConfigurationsFitTheirMachines) {
   const std::vector<SuiteLine> lines = suite_lines(CNN_SOURCE_DIR "/scripts/suites/published");
   EXPECT_GE(lines.size(), 10U);

@@ -66,7 +66,7 @@ TEST(Summaries, HaveScalarsAtEachStepThatTheFlagDivides) {
        "--print_training_accuracy", "--display_every=1", "--init_learning_rate=0.0009765625"}));
   ASSERT_EQ(run.status, 0) << run.err;
   const std::vector<ReadEvent> events = events_in(folder / "t");
-  // The warm-up's steps are -1 and 0, the global step is two more.
+  // The warm-up has steps -1 and 0, so the global step is larger by two.
   EXPECT_THAT(steps_with(events, "total_loss"), ElementsAre(2, 4, 6, 8));
   const ReadEvent& last = events.back();
   EXPECT_THAT(tags_of(last), ElementsAre("arena_peak_bytes", "images_per_sec", "input_wait_seconds",
@@ -96,7 +96,7 @@ TEST(Summaries, HaveHistogramsFromVerbosityTwoOn) {
   EXPECT_THAT(tags_of(three),
               AllOf(Contains("log_gradients"), Contains("v/cg/conv0/conv2d/kernel"),
                     Contains("v/cg/conv0/conv2d/kernel/gradients"), Contains("images/image/2")));
-  // The same bits with and without: looking changes no step.
+  // The loss has the same bits at both verbosities, so observing tensors changes no step.
   EXPECT_EQ(two.values.at("total_loss").scalar, three.values.at("total_loss").scalar);
   EXPECT_EQ(count_of(three.values.at("v/cg/conv0/conv2d/kernel")), 5 * 5 * 32);
   EXPECT_EQ(count_of(three.values.at("v/cg/conv0/conv2d/kernel/gradients")), 5 * 5 * 32);

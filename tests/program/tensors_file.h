@@ -10,8 +10,8 @@ namespace cnn::tests {
 
 constexpr int cifar_pixels = 32 * 32 * 3;
 
-// Writes a file for --data_name=tensors of images of CIFAR-10's size, as many as labels, and
-// returns its path.
+// Writes a file for --data_name=tensors with images of CIFAR-10's size, one per label, and returns
+// its path.
 inline std::string write_tensors(const TemporaryFolder& folder, std::span<const float> images,
                                  std::span<const std::int32_t> labels) {
   const std::string n = std::to_string(labels.size()), end = std::to_string(images.size_bytes()),

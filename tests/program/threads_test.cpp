@@ -1,4 +1,4 @@
-// Tests of who decides how many threads run kernels, and where.
+// Tests which settings decide the number of threads that run kernels, and their placement.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 namespace cnn::tests {
 namespace {
 
-// How many threads a run says it had.
+// Returns the number of threads that a run reports.
 int threads_of_a_run(const std::vector<std::string>& more = {}) {
   const TemporaryFolder folder;
   std::vector<std::string> flags{"--device=cpu",         "--data_name=cifar10",
@@ -50,7 +50,7 @@ TEST(Threads, AreAsManyAsProcessorsWhereTheUserOnlyBindsThem) {
 }
 
 TEST(Threads, AreAsManyAsProcessorsThatTheUserBindsThemTo) {
-  const std::string here = std::to_string(sched_getcpu());  // which the process may use
+  const std::string here = std::to_string(sched_getcpu());  // a processor that the process may use
   const Environment one("GOMP_CPU_AFFINITY", here.c_str());
   EXPECT_EQ(threads_of_a_run(), 1);
 }

@@ -23,7 +23,7 @@ std::string idx(const std::vector<std::uint32_t>& shape, const std::string& byte
   return file + bytes;
 }
 
-// 256 random images of ten classes, for training and evaluation.
+// Writes 256 random images of ten classes for training and evaluation.
 void write_images(const TemporaryFolder& folder) {
   constexpr std::uint32_t count = 256;
   std::mt19937 random(7);
@@ -80,7 +80,7 @@ TEST(Towers, TrainAsOneProcessWithTheWholeBatch) {
     expect_near(trained({batch, "--num_gpus=" + ranks, "--init_learning_rate=0.012",
                          "--weight_decay=0.001"}),
                 whole);
-    // Sums are as much as means at a rate that is so much higher.
+    // A sum equals a mean if the learning rate is smaller by the number of towers.
     expect_near(
         trained({batch, "--num_gpus=" + ranks, "--variable_update=replicated",
                  "--init_learning_rate=" + std::to_string(0.012 / n), "--weight_decay=0.001"}),

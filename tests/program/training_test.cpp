@@ -15,7 +15,7 @@ Words with(Words flags, const Words& more) {
   return flags;
 }
 
-// A small network on synthetic CIFAR-10, deterministic data: each line of the result can be
+// Returns flags of a small network on deterministic synthetic CIFAR-10, so that every line can be
 // compared.
 Words small_training() {
   return {"--device=cpu",      "--data_name=cifar10",    "--model=trivial",  "--batch_size=8",

@@ -1,4 +1,4 @@
-// --tune on the CPU: the kernels of convolutions are timed once and remembered.
+// Tests --tune on the CPU, which times the kernels of convolutions once and remembers the choice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -36,7 +36,7 @@ Finished train(const Words& more) {
   return run;
 }
 
-// The losses that a run prints, without its speeds.
+// Returns the printed losses without the speeds.
 Words losses_in(const Finished& run) {
   Words losses;
   for (const std::string& line : run.step_lines()) {
@@ -88,7 +88,7 @@ TEST(TuneOnTheCpu, IgnoresAFileThatIsNoPlanCacheWithOneLine) {
   const Finished run = train({"--tune", "--tune_seconds=0", "--plan_cache=" + (folder / "plans")});
   EXPECT_THAT(lines_with(run, "plan cache:"),
               ElementsAre(HasSubstr("plan cache: not used, " + (folder / "plans"))));
-  EXPECT_EQ(read_file(folder / "plans"), bytes) << "it is somebody's";
+  EXPECT_EQ(read_file(folder / "plans"), bytes) << "a file that is no plan cache stays unchanged";
 }
 
 TEST(TuneOnTheCpu, RunsTheKernelsThatTheFirstRankTimedOnBoth) {
@@ -100,7 +100,7 @@ TEST(TuneOnTheCpu, RunsTheKernelsThatTheFirstRankTimedOnBoth) {
       lines_with(run, "were timed in"),
       ElementsAre(testing::AllOf(HasSubstr("rank 0: tuning: "), HasSubstr(", 0 were known"))))
       << "rank 1 adopts them and times nothing";
-  EXPECT_EQ(losses_in(train(flags)), losses_in(run)) << "from the cache";
+  EXPECT_EQ(losses_in(train(flags)), losses_in(run)) << "the choices come from the cache";
 }
 
 TEST(TuneOnTheCpu, IsRefusedWhereNothingRuns) {

@@ -37,7 +37,7 @@ TEST(ActiveBytes, CountsNoVariable) {
   emit(Combine(), {w, x});
   emit(Relu(in_place), {w});
   EXPECT_EQ(active(graph, 0), 128U);
-  EXPECT_EQ(active(graph, 1), 64U) << "a variable's bytes are not to be had";
+  EXPECT_EQ(active(graph, 1), 64U) << "a variable's bytes cannot be reused";
 }
 
 TEST(ActiveBytes, CountsATensorThatIsGivenTwiceOnce) {
@@ -55,7 +55,7 @@ TEST(ActiveBytes, CountsOutputsInThePlaceOfInputsWithThem) {
   emit(Opaque({floats(16), floats(16)}, in_place), {in[0]});
   EXPECT_EQ(active(graph, 0), 4U * 64U);
   EXPECT_EQ(active(graph, 1), 2U * 64U);
-  EXPECT_EQ(active(graph, 2), 2U * 64U) << "one input for one output";
+  EXPECT_EQ(active(graph, 2), 2U * 64U) << "one output reuses one input";
 }
 
 TEST(ActiveBytes, CountsPartsAsTheWhole) {

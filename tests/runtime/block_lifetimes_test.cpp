@@ -31,7 +31,8 @@ Step compute(std::uint32_t node, Lane lane = Lane::compute, std::vector<StepId> 
 Step offload(Value value) { return {.action = Offload{value.id}, .lane = Lane::copy_out}; }
 Step fetch(Value value) { return {.action = Fetch{value.id}, .lane = Lane::copy_in}; }
 
-// The first step, the last that touches, and the last that holds the bytes, of each interval.
+// Returns, for each interval, its first step, the last step that touches it, and the last step that
+// holds its bytes.
 std::vector<std::vector<std::size_t>> intervals_of(const Graph& graph, const Schedule& schedule) {
   const BlockLifetimes holds(graph, schedule);
   std::vector<std::vector<std::size_t>> result;
@@ -42,7 +43,7 @@ std::vector<std::vector<std::size_t>> intervals_of(const Graph& graph, const Sch
   return result;
 }
 
-// x -> a, b, c, d: four nodes that read the state x.
+// Four nodes a, b, c and d that each read the state x.
 struct Fan {
   Graph graph;
   Value x = graph.state("x", floats(16), {}, false);
@@ -61,14 +62,14 @@ TEST(BlockLifetimes, EndWithTheLastUseWhereOneLaneDoesAll) {
 
 TEST(BlockLifetimes, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
   const Fan f;
-  // c is made on the side; d, three steps later, is the first to wait for it.
+  // The side lane computes c; d, three steps later, is the first step that waits for it.
   const Schedule schedule{{compute(0), compute(2, Lane::side), compute(1), compute(1), compute(3)}};
   const auto intervals = intervals_of(f.graph, schedule);
   EXPECT_THAT(intervals[1], ElementsAre(1, 4, 4));
   EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{1}), StepId{3})
-      << "its workspace may serve d, which waits for it anyway, and nobody before";
+      << "d, which waits for it anyway, is the first that may reuse its workspace";
   EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{2}), StepId{2})
-      << "of a compute step";
+      << "the workspace of a compute step";
 }
 
 TEST(BlockLifetimes, LastToTheEndWhereNobodyWaits) {
@@ -76,7 +77,7 @@ TEST(BlockLifetimes, LastToTheEndWhereNobodyWaits) {
   f.graph.output("b", f.b);
   const Schedule schedule{{compute(1), offload(f.b), compute(0), compute(2), compute(3)}};
   EXPECT_THAT(intervals_of(f.graph, schedule)[0], ElementsAre(0, 1, 4))
-      << "the copy of an output stops nobody";
+      << "no step waits for the copy of an output";
 }
 
 TEST(BlockLifetimes, EndWhereTheCallerLetsAStepWait) {
@@ -92,7 +93,7 @@ TEST(BlockLifetimes, EndWithTheOffloadOfATensorThatComesBack) {
   const Schedule schedule{
       {compute(0), offload(f.a), compute(1), compute(2), fetch(f.a), compute(3)}};
   const auto intervals = intervals_of(f.graph, schedule);
-  EXPECT_THAT(intervals[0], ElementsAre(0, 1, 1)) << "to free its bytes is what a swap is for";
+  EXPECT_THAT(intervals[0], ElementsAre(0, 1, 1)) << "a swap frees the bytes at once";
   EXPECT_THAT(intervals[3], ElementsAre(4, 5, 5));
 }
 
@@ -135,7 +136,7 @@ TEST(BlockLifetimes, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
   const Value a = emit(Scale(1), {x});
   const Value b = emit(Scale(2, {.lane = Lane::side}), {a});
   emit(Combine(), {a, b});
-  // a is read on the side, and made again before anybody waits for that.
+  // The side lane reads a, and a step computes a again before any step waits for that read.
   const Schedule schedule{{compute(0), compute(1, Lane::side), compute(0), compute(2)}};
   const MemoryPlan plan = plan_memory(graph, schedule, std::vector<std::size_t>(3));
   const BlockIndex index(graph, plan);
@@ -144,7 +145,7 @@ TEST(BlockLifetimes, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
   EXPECT_NE(index.tensor(a.id, StepId{1})->offset, index.tensor(a.id, StepId{3})->offset);
 }
 
-// The workspace of an exchange is taken by a compute step only when that has waited for it.
+// A compute step may reuse an exchange's workspace only if it waits for the exchange anyway.
 TEST(BlockLifetimes, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
@@ -155,13 +156,13 @@ TEST(BlockLifetimes, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
   Schedule schedule{{compute(0), compute(1, Lane::communicate), compute(2), compute(3)}};
   const MemoryPlan plan =
       plan_memory(graph, schedule, std::vector<std::size_t>{0, 1024, 1024, 1024});
-  EXPECT_EQ(plan.device_bytes, 64U + 64 + 64 + 2048) << "two at once, and g, sum and h";
+  EXPECT_EQ(plan.device_bytes, 64U + 64 + 64 + 2048) << "two workspaces at once, and g, sum and h";
   link(graph, schedule, plan);
   EXPECT_THAT(schedule.steps[2].after, IsEmpty());
   EXPECT_THAT(schedule.steps[3].after, ElementsAre(StepId{1}));
 }
 
-// Every block in its own place: then only data is waited for.
+// Gives every block a place of its own, so that steps wait only for data.
 Schedule linked_apart(const Graph& graph, Schedule schedule, MemoryPlan plan) {
   std::size_t offset = 0;
   for (Block& block : plan.blocks) {
@@ -181,7 +182,7 @@ TEST(BlockLifetimes, LetComputeWaitForDataOnlyInRandomGraphs) {
     const MemoryPlan plan = plan_memory(*graph, schedule, workspace);
     const Schedule apart = linked_apart(*graph, schedule, plan);
     link(*graph, schedule, plan);
-    HappensBefore happens_before;  // by data alone
+    HappensBefore happens_before;  // order by data alone
     for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
       const bool by_data =
           happened_before(given_waits(schedule, s), happens_before.add(apart.steps[s]));

@@ -21,7 +21,7 @@ std::vector<float> counted(std::size_t count) {
   return values;
 }
 
-// w[o][i][h][w] = 6 o + 3 i + w.
+// The values are w[o][i][h][w] = 6 o + 3 i + w.
 TEST(CheckpointLayout, PutsTheWindowOfAKernelFirst) {
   const TensorInfo info = saved({2, 2, 1, 3}, SavedAs::hwio);
   EXPECT_EQ(checkpoint_shape(info), (Shape{1, 3, 2, 2}));
@@ -30,7 +30,7 @@ TEST(CheckpointLayout, PutsTheWindowOfAKernelFirst) {
   EXPECT_THAT(values, ElementsAre(0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11));
 }
 
-// w[c][1][h][w] of a depthwise convolution.
+// The values are w[c][1][h][w] of a depthwise convolution.
 TEST(CheckpointLayout, KeepsTheChannelsOfADepthwiseKernelBeforeItsOne) {
   const TensorInfo info = saved({2, 1, 1, 3}, SavedAs::hwoi);
   EXPECT_EQ(checkpoint_shape(info), (Shape{1, 3, 2, 1}));

@@ -73,7 +73,7 @@ TEST_F(ChoiceFileTest, RefusesWhatIsNoPlanCache) {
   std::filesystem::create_directory(path);
   EXPECT_THAT(message(), testing::HasSubstr("it is no regular file"));
   std::filesystem::remove(path);
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // reading it would block for ever
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // reading the FIFO would block for ever
   EXPECT_THAT(message(), testing::HasSubstr("it is no regular file"));
 }
 

@@ -34,7 +34,7 @@ using tests::test_kernels;
 using tests::TestStep;
 using tests::with_random_edits;
 
-// The outcome of three steps.
+// Returns the results of three steps.
 std::vector<float> outcome_of(StepPlan plan, const KernelTable& table, CpuOptions options = {}) {
   TestStep step(std::move(plan), table, std::move(options));
   for (int i = 0; i < 3; ++i) {
@@ -48,7 +48,7 @@ void expect_identical(const std::vector<float>& a, const std::vector<float>& b) 
   EXPECT_TRUE(tests::identical(a, b));
 }
 
-// y = 2 x + 1; w -= y / 4.
+// Returns a graph of y = 2 x + 1 and w -= y / 4.
 std::shared_ptr<Graph> small_graph() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->input("x", floats(2));
@@ -66,7 +66,7 @@ TEST(Executor, ComputesAStepAndKeepsVariables) {
   const std::vector<float> before = step.outcome();
   step.run();
   step.run();
-  const std::vector<float> after = step.outcome();  // y, sum, w
+  const std::vector<float> after = step.outcome();  // the values of y, sum and w
   EXPECT_THAT(std::vector<float>(after.begin(), after.begin() + 2), ElementsAre(3, -5));
   EXPECT_EQ(after[3], before[3] - 2 * 0.75F);
   EXPECT_EQ(after[4], before[4] + 2 * 1.25F);
@@ -168,7 +168,7 @@ TEST(Executor, ThrowsWhatAKernelThrewOnAnyLaneAndRunsAgain) {
     auto graph = std::make_shared<Graph>();
     const Value x = graph->input("x", floats(4));
     Value y = emit(Failing(lane, fails), {x});
-    for (int i = 0; i < 20; ++i) {  // work on all lanes that waits for the one that broke
+    for (int i = 0; i < 20; ++i) {  // work on all lanes that waits for the lane that failed
       y = emit(Scale(1, {.lane = i % 2 == 0 ? Lane::side : Lane::compute}), {y});
     }
     graph->output("y", y);
@@ -237,7 +237,7 @@ TEST(Executor, GivesIdenticalResultsEveryTime) {
 }
 
 TEST(Executor, IssuesCopiesOfFewBytesBesideTheKernels) {
-  // Remembers which lanes were asked for.
+  // Records the lanes for which the executor asks for a stream.
   class Listening final : public Device {
    public:
     explicit Listening(std::vector<Lane>& lanes) : lanes_(lanes) {}
@@ -259,7 +259,7 @@ TEST(Executor, IssuesCopiesOfFewBytesBesideTheKernels) {
     std::vector<Lane>& lanes_;
   };
   const KernelTable table = test_kernels();
-  const StepPlan plan = make_plan(small_graph(), table);  // 8 bytes come in, 12 leave
+  const StepPlan plan = make_plan(small_graph(), table);  // the step copies 8 bytes in and 12 out
   std::vector<Lane> lanes;
   TestStep step(make_program(plan, table), std::make_unique<Listening>(lanes),
                 {.copies_beside_compute = 12});
@@ -303,7 +303,7 @@ TEST(Executor, SwapsAndRecomputesWithoutChangingABit) {
     const StepPlan edited = with_random_edits(plain, seed, 30, kept);
     expect_identical(outcome_of(plain, test_kernels()), outcome_of(edited, test_kernels()));
   }
-  EXPECT_GT(kept, 50) << "swaps and recomputations that were really made";
+  EXPECT_GT(kept, 50) << "swaps and recomputations that took place";
 }
 
 TEST(Executor, WaitsForSlowCopiesAndSlowKernels) {
@@ -373,7 +373,7 @@ TEST(Executor, RefusesAHostArenaThatIsTooSmall) {
   EXPECT_EQ(error, "the host arena has 255 bytes, the plan needs 256");
 }
 
-// Fills with NaN what nobody needs any more, right behind the node that used it last.
+// Overwrites freed blocks with NaN right after the last node that uses them.
 class Forgetting final : public Kernel {
  public:
   explicit Forgetting(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
@@ -414,7 +414,7 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
             return b.first == interval.last && b.offset == block.offset && &b != &block;
           });
       const Lane lane = plan.schedule.steps[index_of(interval.last)].lane;
-      const bool by_one_lane =  // else another may read it still
+      const bool by_one_lane =  // otherwise another lane may still read the block
           std::ranges::all_of(interval.touched_by, [&](StepId toucher) {
             return plan.schedule.steps[index_of(toucher)].lane == lane;
           });

@@ -1,4 +1,5 @@
-// How long computing stands still for lane communicate, by a clock that counts its readings.
+// Measures how long the compute lane waits for the communicate lane, with a clock that counts its
+// readings.
 #include <chrono>
 #include <gtest/gtest.h>
 #include <memory>
@@ -16,7 +17,7 @@ using tests::Scale;
 using tests::test_kernels;
 using tests::TestStep;
 
-// Each stamp is a second after the one before, whenever it is reached.
+// Each stamp is one second later than the stamp before, whenever the stream reaches it.
 class CountingStream final : public Stream {
  public:
   CountingStream(std::unique_ptr<Stream> inner, int& stamps)
@@ -38,7 +39,7 @@ class CountingStream final : public Stream {
   int& stamps_;
 };
 
-// Enqueues again what it was to record.
+// A device whose recordings enqueue the same work again instead of replaying it.
 class RepeatingDevice final : public Device {
  public:
   explicit RepeatingDevice(bool records) : records_(records) {}
@@ -70,7 +71,8 @@ class RepeatingDevice final : public Device {
   int stamps_ = 0;
 };
 
-// Two exchanges, each of which the next node of lane compute waits for, and one for nobody.
+// Returns a step with three exchanges. The next node of the compute lane waits for each of the
+// first two; no node waits for the third.
 TestStep exchanging_step(bool records) {
   auto graph = std::make_shared<Graph>();
   const tests::TestOpOptions exchange{.lane = Lane::communicate};
@@ -86,7 +88,7 @@ TestStep exchanging_step(bool records) {
 
 TEST(Exposed, IsTheTimeThatComputeStandsStillForCommunicate) {
   TestStep step = exchanging_step(false);
-  EXPECT_EQ(step.executor().exposed_seconds(), std::nullopt) << "nothing has run";
+  EXPECT_EQ(step.executor().exposed_seconds(), std::nullopt) << "no step has run";
   for (int run = 0; run < 3; ++run) {
     step.run();
     EXPECT_EQ(step.executor().exposed_seconds(), 2.0);

@@ -23,10 +23,10 @@ using std::chrono::steady_clock;
 using tests::floats;
 using tests::TestStep;
 
-constexpr std::int64_t count = 100'000;  // floats of a batch
-constexpr double slow = 10e6;            // bytes per second: a batch takes 40 ms
+constexpr std::int64_t count = 100'000;  // floats in a batch
+constexpr double slow = 10e6;            // bytes per second, so that a batch takes 40 ms
 
-// y = 2 x + 1, in about that time.
+// Returns a step that computes y = 2 x + 1 in about that time.
 TestStep doubling(milliseconds time) {
   auto graph = std::make_shared<Graph>();
   graph->output("y", emit(tests::Scale(2), {graph->input("x", floats(count))}));
@@ -35,7 +35,7 @@ TestStep doubling(milliseconds time) {
   return TestStep(make_plan(std::move(graph), table), table);
 }
 
-// A stage for one input, in memory of its own, and the batch on the host that is copied.
+// A stage for one input with its own memory, and the batch on the host that it copies.
 struct Staging {
   explicit Staging(double bytes_per_second) : device({.link = {.in = bytes_per_second}}) {}
 
@@ -72,7 +72,7 @@ TEST(InputStage, GivesEachStepItsBatchThoughHostMemoryIsUsedAgain) {
   }
 }
 
-// A device whose copies begin when the test lets them, and that says how many have ended.
+// A device whose copies begin when the test lets them. It counts the copies that have ended.
 class GatedDevice final : public Device {
  public:
   std::string name() const override { return inner_.name(); }
@@ -126,10 +126,11 @@ class GatedDevice final : public Device {
   }
 
   CpuDevice inner_;
-  std::atomic<int> allowed_ = 0, ended_ = 0;  // copies
+  std::atomic<int> allowed_ = 0, ended_ = 0;  // numbers of copies
 };
 
-// The test looks at what waits for what, not at the clock: others may use the machine.
+// The test checks the order of events instead of the clock, because other jobs may load the
+// machine.
 TEST(InputStage, CopiesABatchWhileTheStepBeforeItRuns) {
   TestStep step = doubling(milliseconds(0));
   GatedDevice device;
@@ -148,7 +149,7 @@ TEST(InputStage, CopiesABatchWhileTheStepBeforeItRuns) {
   EXPECT_EQ(device.ended(), 1) << "the step did not wait for the batch after its own";
   expect_all(step.executor().results().front(), 7);
   device.let_copies_begin(2);
-  device.wait_until_ended(2);  // no call of ours makes the copy go on
+  device.wait_until_ended(2);  // the copy goes on without any further call
   step.executor().run(batch);
   expect_all(step.executor().results().front(), 7);
   step.executor().run(stages.take());
@@ -173,7 +174,8 @@ TEST(InputStage, WaitsForCopiesThatNobodyTakes) {
   const auto start = steady_clock::now();
   staging.stage(1);
   staging.stages.forget();
-  EXPECT_GE(steady_clock::now() - start, milliseconds(20)) << "the host's memory may go now";
+  EXPECT_GE(steady_clock::now() - start, milliseconds(20))
+      << "the caller may free the host's memory now";
   EXPECT_FALSE(staging.stages.is_filled());
 }
 

@@ -1,5 +1,5 @@
-// Steps of random graphs with tensors inside others, moved and made again at random: whatever is
-// done, on lanes that are late at random, no bit may change.
+// Moves and recomputes tensors at random in steps of random graphs with views. No bit of the
+// results may change, even if lanes are delayed at random.
 #include <algorithm>
 #include <chrono>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::vector<float> joined_outcome_of(const StepPlan& plan, const CpuOptions& dev
   return step.outcome();
 }
 
-// Counts, for roots of parts, how often one is there again, brought back or made anew.
+// Counts how often a root of parts comes back, by a swap-in or by recomputation.
 int returns_of_roots(const StepPlan& plan) {
   std::vector<int> intervals(plan.graph->tensors().size());
   for (const LiveInterval& interval : live_intervals(*plan.graph, plan.schedule)) {
@@ -44,7 +44,7 @@ int returns_of_roots(const StepPlan& plan) {
   return returns;
 }
 
-// The result of random edits of plans.
+// Counts over all random edits: the plans that were kept and the returns of roots.
 struct Edited {
   int kept = 0, returns = 0;
 };

@@ -27,7 +27,7 @@ class NamedKernel final : public Kernel {
 const Signature small{.in = {floats(2)}, .out = {floats(2)}};
 const Signature large{.in = {floats(200)}, .out = {floats(200)}};
 
-// A sum over all ranks: nothing that one of them could define alone.
+// A sum over all ranks, which the reference loops of one rank cannot compute.
 class SumOverRanks final : public Op {
  public:
   std::string_view name() const override { return "sum_over_ranks"; }
@@ -43,7 +43,8 @@ std::optional<KernelSpec> anything(const Op& /*op*/, const Signature& s) {
   return KernelSpec{.workspace = 0, .in = s.in, .out = s.out};
 }
 
-// Scale has a row that takes at most 100 elements; with a fallback for all else if asked.
+// Returns a table with a kernel of Scale for at most 100 elements and, on request, a fallback for
+// all other sizes.
 KernelTable table_with(bool fallback) {
   KernelTable table;
   table.add<Scale>(

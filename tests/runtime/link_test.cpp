@@ -36,7 +36,7 @@ TEST(Link, WaitsForDataOfOtherLanes) {
   Graph graph;
   const Value x = graph.input("x", floats(4));
   graph.output("y", emit(Scale(2), {x}));
-  // fetch x, scale, offload
+  // The steps are fetch x, scale and offload.
   EXPECT_THAT(waits_of(graph, make_schedule(graph)),
               ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
 }
@@ -59,7 +59,7 @@ TEST(Link, WaitsForBytesThatAreReused) {
                            {.action = Compute{NodeId{1}}},
                            {.action = Fetch{a.id}, .lane = Lane::copy_in},
                            {.action = Compute{NodeId{2}}}}};
-  // The second node's result lies where a was.
+  // The second node's result reuses the bytes of a.
   EXPECT_THAT(waits_of(graph, schedule)[2], ElementsAre(StepId{1}));
 }
 
@@ -68,7 +68,8 @@ TEST(Link, LetsNothingWaitForTheCopyOfAResult) {
   const Value x = graph.state("x", floats(16), {}, false);
   graph.output("a", emit(Scale(1), {x}));
   emit(Scale(2), {x});
-  // scale#0, offload a, scale#1: the bytes of a are kept, whatever the second needs.
+  // The steps are scale#0, offload a and scale#1. The bytes of a stay reserved, so scale#1 does not
+  // wait.
   EXPECT_THAT(waits_of(graph, make_schedule(graph)),
               ElementsAre(IsEmpty(), ElementsAre(StepId{0}), IsEmpty()));
 }
@@ -89,7 +90,7 @@ TEST(Link, LeavesOutWhatAnotherWaitImplies) {
   const Value x = graph.input("x", floats(16));
   const Value a = emit(Scale(1), {x});
   emit(Combine({.lane = Lane::side}), {a, x});
-  // fetch x, scale#0 after the fetch, combine#1 after scale#0 only.
+  // The steps are fetch x, scale#0 after the fetch, and combine#1 after scale#0 only.
   EXPECT_THAT(waits_of(graph, make_schedule(graph)),
               ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
 }
@@ -109,7 +110,7 @@ TEST(Link, OrdersOffloadAndFetchOfASwappedTensor) {
                           ElementsAre(StepId{2})));
 }
 
-// x -> a and, on the side, b; a and x -> c. No lane needs anything of the other.
+// The compute lane makes a and c, the side lane makes b. No lane needs data of the other.
 struct Triggered {
   Graph graph;
   Value x = graph.state("x", floats(16), {}, false);
@@ -142,14 +143,15 @@ TEST(Link, MergesACallersWaitWithItsOwn) {
                      {.action = Compute{NodeId{1}}, .lane = Lane::communicate},
                      {.action = Compute{NodeId{2}}, .lane = Lane::side, .after = {StepId{0}}}}};
   EXPECT_THAT(waits_of(graph, schedule)[3], ElementsAre(StepId{1}))
-      << "it needs step 1, which has waited for step 0";
+      << "step 1 has waited for step 0 already";
   schedule.steps[3].after = {StepId{2}};
   EXPECT_THAT(waits_of(graph, schedule)[3], ElementsAre(StepId{1}, StepId{2}));
 }
 
 TEST(Link, LeavesOutWhatACallerNeedNotHaveSaid) {
   const Triggered t;
-  EXPECT_THAT(waits_of(t.graph, t.with({}, {StepId{0}}))[2], IsEmpty()) << "of its own lane";
+  EXPECT_THAT(waits_of(t.graph, t.with({}, {StepId{0}}))[2], IsEmpty())
+      << "step 0 is on the same lane";
 }
 
 TEST(Link, ChangesNothingWhenItIsCalledAgain) {
@@ -191,7 +193,7 @@ TEST(Link, IsFastOnALongSchedule) {
     x = emit(Combine(), {x, forward[static_cast<std::size_t>(i)]});
   }
   Schedule schedule = make_schedule(graph);
-  MemoryPlan memory;  // every tensor at its own place: placing them is not what is measured
+  MemoryPlan memory;  // every tensor has its own place: the test does not measure placement
   std::size_t step = 0;
   for (const LiveInterval& interval : live_intervals(graph, schedule)) {
     memory.blocks.push_back({.owner = interval.tensor,
@@ -200,9 +202,10 @@ TEST(Link, IsFastOnALongSchedule) {
                              .offset = 64 * step++,
                              .bytes = 64});
   }
-  const std::clock_t start = std::clock();  // of the processor: others may use the machine
+  // Processor time is independent of other jobs on the machine.
+  const std::clock_t start = std::clock();
   link(graph, schedule, memory);
-  // A quadratic algorithm takes some 10^8 visits of blocks here.
+  // A quadratic algorithm would visit about 10^8 blocks here.
   EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
 }
 
@@ -212,7 +215,7 @@ TEST(HappensBefore, FollowsLanesAndWaits) {
   happens_before.add({.action = Compute{}, .lane = Lane::side, .after = {StepId{0}}});
   const VectorClock known =
       happens_before.add({.action = Compute{}, .lane = Lane::copy_out, .after = {StepId{1}}});
-  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 by way of step 1";
+  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 is known through step 1's wait";
   EXPECT_THAT(happens_before.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1));
   EXPECT_THAT(happens_before.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1));
 }

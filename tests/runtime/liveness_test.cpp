@@ -26,7 +26,7 @@ struct Chain {  // x -> y -> z = combine(y, w)
   Value y = emit(Scale(2), {x});
   Value z = emit(Combine(), {y, w});
 
-  // A schedule of these actions, all on one lane.
+  // Returns a schedule of these actions on one lane.
   static Schedule of(std::initializer_list<Action> actions) {
     Schedule schedule;
     for (const Action& action : actions) {
@@ -48,7 +48,7 @@ TEST(Residencies, LastFromProductionToTheLastTouch) {
   const Chain c;
   const auto intervals = live_intervals(
       c.graph, Chain::of({Fetch{c.x.id}, Compute{NodeId{0}}, Compute{NodeId{1}}, Offload{c.z.id}}));
-  ASSERT_EQ(intervals.size(), 3U) << "the parameter has none";
+  ASSERT_EQ(intervals.size(), 3U) << "the parameter has no interval";
   EXPECT_EQ(intervals[0].tensor, c.x.id);
   EXPECT_THAT(intervals[0].touched_by, ElementsAre(StepId{0}, StepId{1}));
   EXPECT_EQ(intervals[1].tensor, c.y.id);
@@ -69,7 +69,7 @@ TEST(Residencies, BeginAnewAfterSwapAndRecomputation) {
   EXPECT_EQ(intervals[5].first, StepId{6});
 }
 
-// The host keeps what it has: a tensor with parts may be copied back for each of its uses.
+// The host keeps its copy, so a tensor with parts may be copied back for each of its uses.
 TEST(Residencies, BeginAnewWhereATensorWithPartsIsFetchedAgain) {
   const TensorDesc narrow{.shape = {2, 4, 1, 8}, .layout = Layout::nhwc};
   TensorDesc wide = narrow;

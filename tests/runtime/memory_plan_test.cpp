@@ -52,7 +52,7 @@ TEST(MemoryPlan, AlignsSizesTo64Bytes) {
   const Value x = graph.state("x", floats(1), {}, false);
   const Value a = emit(Opaque({floats(17)}), {x});
   emit(Opaque({floats(1)}), {a});
-  EXPECT_EQ(plan_of(graph).device_bytes, 128U + 4U);  // the last one ends where it ends
+  EXPECT_EQ(plan_of(graph).device_bytes, 128U + 4U);  // the last block is not padded
 }
 
 TEST(MemoryPlan, WritesInPlaceWhereTheOpPermitsIt) {
@@ -169,7 +169,7 @@ TEST(MemoryPlan, GivesSwappedActivationsAPlaceOnTheHost) {
   }
   const std::vector<std::size_t> none(3);
   const MemoryPlan plan = plan_memory(graph, schedule, none);
-  ASSERT_EQ(plan.host_blocks.size(), 1U) << "inputs and outputs have their own places";
+  ASSERT_EQ(plan.host_blocks.size(), 1U) << "inputs and outputs are not part of the host arena";
   EXPECT_EQ(plan.host_blocks[0].owner, (std::variant<TensorId, NodeId>(a.id)));
   EXPECT_EQ(plan.host_blocks[0].first, StepId{3});
   EXPECT_EQ(plan.host_blocks[0].last, StepId{5});
@@ -177,8 +177,8 @@ TEST(MemoryPlan, GivesSwappedActivationsAPlaceOnTheHost) {
   EXPECT_EQ(BlockIndex(graph, plan).host(a.id, StepId{4}), plan.host_blocks.data());
 }
 
-// A training graph of the structure of ResNet-50: four groups of bottleneck blocks, and for every
-// layer the gradients of data and weights, with statistics, workspaces and updates.
+// A training graph with the structure of ResNet-50: four groups of bottleneck blocks. Each layer
+// has data and weight gradients, statistics, workspaces and updates.
 class ResidualNetwork {
  public:
   ResidualNetwork() {
@@ -214,10 +214,10 @@ class ResidualNetwork {
  private:
   struct Layer {
     Value in, raw, statistics, out, weight;
-    std::optional<Value> shortcut;  // an addition instead of a convolution
+    std::optional<Value> shortcut;  // the block ends in an addition, not in a convolution
   };
 
-  // Convolution, normalisation and ReLU.
+  // Appends a convolution, a batch norm and a ReLU.
   Value conv(Value in, std::int64_t channels, std::int64_t size) {
     const Value weight =
         graph_.parameter("w" + std::to_string(layers_.size()), floats(channels * 64 * 9), {});

@@ -1,4 +1,5 @@
-// Steps that are broken on purpose, by a plan or by a device, and how that is noticed.
+// Breaks steps on purpose, by a wrong plan or a faulty device, and checks that the memory watch
+// reports it.
 #include "runtime/memory_watch.h"
 
 #include <cmath>
@@ -32,7 +33,7 @@ using tests::with_random_edits;
 
 constexpr ExecutorOptions verified{.verify = true, .copies_beside_compute = 0};
 
-// A copy that is asked for: true to leave it out.
+// Returns whether the device leaves out this copy.
 using Fault = std::function<bool(const std::byte* to, const std::byte* from)>;
 
 class FaultyStream final : public Stream {
@@ -71,7 +72,7 @@ class FaultyDevice final : public Device {
   const Fault& fault_;
 };
 
-// The swapping step on a device that can be broken.
+// The swapping step on a device with an optional fault.
 class FaultySwap {
  public:
   FaultySwap()
@@ -109,10 +110,10 @@ TEST(MemoryWatch, FindsAStaleCopyOnTheHost) {
   swap.break_with([&](const std::byte* to, const std::byte*) { return to == swap.host(); });
   EXPECT_THAT(swap.error_of_run(), HasSubstr(came_back));
   swap.break_with([](const std::byte*, const std::byte*) { return false; });
-  EXPECT_EQ(swap.error_of_run(), "") << "it is whole again";
+  EXPECT_EQ(swap.error_of_run(), "") << "the device works again";
 }
 
-// Reads its first operand where another tensor was.
+// A kernel that reads its first operand from the place of another tensor.
 class Straying final : public Kernel {
  public:
   Straying(std::unique_ptr<Kernel> inner, std::byte* const& arena, std::size_t offset)

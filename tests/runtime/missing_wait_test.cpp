@@ -1,4 +1,5 @@
-// A race on purpose, to see that it shows. Not built with sanitizers, which would end it.
+// Removes a wait on purpose and checks that copy jitter reveals the race. Sanitizer builds leave
+// this file out because they would stop at the race.
 #include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ TEST(CopyJitter, ShowsAWaitThatIsMissing) {
   const StepPlan plan = swapping_plan();
   StepPlan broken = plan;
   ASSERT_EQ(broken.schedule.steps[6].after.size(), 1U);
-  broken.schedule.steps[6].after.clear();  // d is made before a is back
+  broken.schedule.steps[6].after.clear();  // now d may run before a is back
   EXPECT_THAT(error_of([&] { verify(broken); }), HasSubstr("does not wait for"));
   const auto outcome = [](const StepPlan& of, unsigned seed) {
     TestStep step(of, test_kernels(),

@@ -1,5 +1,5 @@
-// Replaces malloc and its kin in this binary by functions that count, for all threads and
-// libraries. Not built with sanitizers, which replace them too.
+// Replaces malloc and its relatives in this binary by functions that count, for all threads and
+// libraries. Sanitizer builds leave this file out because sanitizers replace malloc too.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>

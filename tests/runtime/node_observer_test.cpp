@@ -20,7 +20,7 @@ using tests::test_kernels;
 using tests::TestStep;
 using tests::with_random_edits;
 
-// Copies what each node has written, in the order of the streams.
+// Copies the outputs of each node in the order of the streams.
 class Copies final : public NodeObserver {
  public:
   struct Copy {
@@ -42,10 +42,10 @@ class Copies final : public NodeObserver {
   const std::deque<Copy>& copies() const { return copies_; }
 
  private:
-  std::deque<Copy> copies_;  // streams keep references while more are added
+  std::deque<Copy> copies_;  // a deque, because streams keep references while it grows
 };
 
-// Returns the values of the first copy of each node; recomputed nodes must give the same.
+// Returns the values of the first copy of each node and checks that recomputed nodes give the same.
 std::vector<std::vector<float>> by_node(const Copies& copies, std::size_t nodes) {
   std::vector<std::vector<float>> values(nodes);
   std::vector<bool> seen(nodes);

@@ -26,7 +26,7 @@ using tests::test_kernels;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-// A step that runs once on ones, but for one value of its input and one of each variable.
+// Runs a step once on ones, except for one value of its input and one of each variable.
 struct Ran {
   explicit Ran(const std::shared_ptr<Graph>& graph)
       : plan(make_plan(graph, test_kernels())),
@@ -57,7 +57,7 @@ struct Ran {
   Buffer storage, arena;
 };
 
-// sum = combine(scale(x), w).
+// Returns a graph of sum = combine(scale(x), w).
 std::shared_ptr<Graph> graph_of(float factor) {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", floats(4), {});
@@ -109,7 +109,7 @@ TEST(NonFiniteReader, CountsEachTypeAndNotWhatLiesBetweenPixels) {
   };
   EXPECT_EQ(count({.shape = {8}}), 4);
   EXPECT_EQ(count({.shape = {8}, .type = DataType::i32}), 0);
-  // Channels 0 and 1 of two pixels that lie four elements apart.
+  // The view selects channels 0 and 1 of two pixels that lie four elements apart.
   EXPECT_EQ(count({.shape = {1, 2, 2, 1}, .layout = Layout::nhwc, .pitch = 4}), 1);
   std::vector<Float16> halves{to_f16(1), to_f16(infinity), to_f16(not_a_number), to_f16(65504)};
   EXPECT_EQ(reader.count({.desc = {.shape = {4}, .type = DataType::f16},
@@ -129,7 +129,7 @@ TEST(CountNonFinite, TakesAllTypesAndLeavesGapsOut) {
   EXPECT_EQ(count_non_finite(view(floats(6))), 3);
   EXPECT_EQ(count_non_finite(view({.shape = {6}, .type = DataType::i32})), 0);
   TensorDesc gapped{.shape = {1, 1, 1, 3}, .type = DataType::f32, .layout = Layout::nhwc};
-  gapped.pitch = 2;  // elements 0, 2 and 4
+  gapped.pitch = 2;  // the view has elements 0, 2 and 4
   EXPECT_EQ(count_non_finite(view(gapped)), 1);
 }
 

@@ -8,7 +8,7 @@
 namespace cnn {
 namespace {
 
-// Steps, then bytes.
+// Makes an interval from its first step, its last step and its bytes.
 Interval interval(std::uint32_t first, std::uint32_t last, std::size_t bytes) {
   return {.first = first, .last = last, .bytes = bytes};
 }
@@ -44,8 +44,8 @@ TEST(Place, KeepsApartWhatMeetsInOneStepOnly) {
 }
 
 TEST(Place, FindsTheOptimumThatFirstFitByTimeMisses) {
-  // In the order of time: 64 at 0, 64 at 64, then 128 finds only the hole of 64 below and must go
-  // on top.
+  // First fit by time puts 64 bytes at 0 and 64 at 64. The 128 bytes then find only a hole of 64
+  // below and go on top.
   const std::vector<Interval> intervals{interval(0, 1, 64), interval(0, 3, 64),
                                         interval(2, 3, 128)};
   const Placement placement = place(intervals);
@@ -82,8 +82,8 @@ TEST(Place, IsAlwaysDisjointAndNeverBelowTheBound) {
   }
 }
 
-// A deep network whose activations go to the host and come back: many short stays of all sizes,
-// and no placement near the bound to be found soon.
+// A deep network whose activations go to the host and come back. It has many short intervals of all
+// sizes, and the search finds no placement near the bound soon.
 TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
   std::vector<Interval> intervals;
   std::mt19937 random(4);
@@ -91,9 +91,10 @@ TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
     const std::uint32_t first = random() % 4000;
     intervals.push_back(interval(first, first + random() % 60, 64 * (1 + random() % 9000)));
   }
-  const std::clock_t start = std::clock();  // of the processor: others may use the machine
+  // Processor time is independent of other jobs on the machine.
+  const std::clock_t start = std::clock();
   const Placement placement = place(intervals);
-  // Some 10 ms; all rounds that a small network gets would take minutes.
+  // This takes about 10 ms; all rounds that a small network gets would take minutes.
   EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   expect_disjoint(intervals, placement);
   EXPECT_LE(static_cast<double>(placement.height),
@@ -104,7 +105,7 @@ TEST(Place, PaysNextToNothingForCrumbs) {
   std::vector<Interval> intervals;
   for (std::uint32_t layer = 0; layer < 100; ++layer) {
     intervals.push_back(interval(layer, 200 - layer, 64 * 1024));
-    intervals.push_back(interval(layer, 200, 64));  // statistics that live long
+    intervals.push_back(interval(layer, 200, 64));  // statistics, which live long
   }
   const Placement placement = place(intervals);
   expect_disjoint(intervals, placement);

@@ -73,7 +73,7 @@ TEST(PlanText, SaysInWhichTensorAPartLies) {
   const std::string text = to_string(make_plan(graph, tests::spread_kernels()));
   const std::string first = text.substr(0, text.find('\n'));
   EXPECT_THAT(first, HasSubstr(" @0 in both"));
-  EXPECT_THAT(text, HasSubstr(" @16 in both")) << "four channels of four bytes further";
+  EXPECT_THAT(text, HasSubstr(" @16 in both")) << "after four channels of four bytes";
 }
 
 TEST(PlanText, SaysMebibytes) {

@@ -55,7 +55,7 @@ TEST(MakePlan, KeepsTheWaitsOfItsScheduleAndVerifyFindsOneThatIsLost) {
   StepPlan made = make_plan(graph, describe(*graph, table), triggered);
   EXPECT_EQ(made.schedule.steps[1].after, std::vector<StepId>{StepId{0}});
   made.schedule.steps[1].after.clear();
-  EXPECT_EQ(error_of([&] { verify(made); }), "") << "a plan is right without it";
+  EXPECT_EQ(error_of([&] { verify(made); }), "") << "a plan is valid without it";
   EXPECT_THAT(error_of([&] { verify(made, triggered); }),
               HasSubstr("step 1 (fetch x) does not wait for what the schedule lets it wait for"));
 }

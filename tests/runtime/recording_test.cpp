@@ -20,13 +20,13 @@ using tests::with_random_edits;
 
 using Tape = std::vector<std::function<void()>>;
 
-// The calls that a recording device got.
+// Counts the calls that a recording device gets.
 struct Counts {
-  int recorded = 0, replayed = 0, given = 0;  // given: entries that streams took directly
+  int recorded = 0, replayed = 0, given = 0;  // given: entries that streams got directly
   int replays_on_compute = 0;
 };
 
-// A stream of the processor that writes what it is given on a tape while there is one.
+// A CPU stream that appends work to a tape instead of running it while a tape is set.
 class TapedStream final : public Stream {
  public:
   TapedStream(std::unique_ptr<Stream> inner, Tape*& tape, Counts& counts, Lane lane)
@@ -82,7 +82,7 @@ class TapedRecording final : public Recording {
   Counts& counts_;
 };
 
-// The processor, with recordings.
+// A CPU device with recordings.
 class TapingDevice final : public Device {
  public:
   TapingDevice(CpuOptions options, Counts& counts) : inner_(std::move(options)), counts_(counts) {}
@@ -147,7 +147,7 @@ TEST(Recording, IsMadeAfterTheFirstRunAndReplayedFromThenOn) {
   EXPECT_EQ(counts.recorded, 1);
   EXPECT_EQ(counts.replayed, 4);
   EXPECT_EQ(counts.replays_on_compute, 4);
-  EXPECT_EQ(counts.given, of_one_run) << "later runs gave the streams nothing else";
+  EXPECT_EQ(counts.given, of_one_run) << "later runs enqueued nothing else";
 }
 
 TEST(Recording, GivesTheBitsOfRunsThatWereEnqueued) {
@@ -223,7 +223,7 @@ TEST(Recording, IsKeptForEachOfAFewSetsOfInputAddresses) {
     inputs.front().data = copies[i].data();
     step.executor().run(inputs);
   };
-  run_with(0);  // warm-up
+  run_with(0);  // warm-up run
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < 4; ++i) {
       run_with(i);
@@ -233,7 +233,7 @@ TEST(Recording, IsKeptForEachOfAFewSetsOfInputAddresses) {
   EXPECT_EQ(counts.replayed, 8);
   run_with(4);
   run_with(5);
-  EXPECT_EQ(counts.recorded, 4) << "more addresses are served by enqueuing";
+  EXPECT_EQ(counts.recorded, 4) << "runs with further addresses are enqueued";
   EXPECT_EQ(counts.replayed, 8);
   run_with(3);
   EXPECT_EQ(counts.replayed, 9);
@@ -250,7 +250,7 @@ TEST(Recording, IsNeverUsedToProfile) {
 }
 
 TEST(Recording, IsAskedForOnceOfADeviceThatHasNone) {
-  // Declines, and counts how often it is asked.
+  // A device that declines to record and counts how often it is asked.
   class Declining final : public Device {
    public:
     explicit Declining(int& asked) : asked_(asked) {}
@@ -279,7 +279,7 @@ TEST(Recording, IsAskedForOnceOfADeviceThatHasNone) {
   EXPECT_EQ(asked, 1);
 }
 
-// A device of whose recordings none succeeds: the error comes with what was enqueued last.
+// A device whose recordings all fail, with an error that appears after the last entry.
 class FailingToRecord final : public Device {
  public:
   FailingToRecord(Counts& counts, std::function<void()> fail)
@@ -315,7 +315,7 @@ TEST(Recording, IsReplacedByEnqueuingWhereTheDeviceFailsToMakeOne) {
     other.run();
     expect_same_values(step.outcome(), other.outcome());
   }
-  EXPECT_EQ(counts.recorded, 1) << "it is not tried again";
+  EXPECT_EQ(counts.recorded, 1) << "the device is not asked again";
   EXPECT_EQ(counts.replayed, 0);
   EXPECT_EQ(step.executor().why_not_recorded(), "no such capture");
 }
@@ -347,11 +347,11 @@ TEST(Recording, IsNotMadeOfAStepThatFailed) {
   TestStep step(std::move(program), std::make_unique<TapingDevice>(CpuOptions{}, counts));
   EXPECT_THROW(step.run(), Error);
   EXPECT_THROW(step.run(), Error);
-  EXPECT_EQ(counts.recorded, 0) << "no run has ended well yet";
+  EXPECT_EQ(counts.recorded, 0) << "no run has succeeded yet";
   fails = false;
   step.run();
   fails = true;
-  EXPECT_THROW(step.run(), Error) << "while it is recorded";
+  EXPECT_THROW(step.run(), Error) << "this run is recorded";
   fails = false;
   step.run();
   EXPECT_EQ(counts.recorded, 2);

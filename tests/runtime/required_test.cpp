@@ -13,7 +13,7 @@ struct Rows {
   int count = 0;
 };
 
-// A template, so that what does not compile makes the answer false.
+// It is a template so that code that does not compile yields false.
 template <class T>
 constexpr bool compiles_without_the_member = requires {
   T{.count = 3};

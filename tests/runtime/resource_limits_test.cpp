@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// A soft limit that no test comes to.
+// Sets a soft limit so high that no test reaches it, until the end of the scope.
 class Limited {
  public:
   explicit Limited(__rlimit_resource resource) : resource_(resource) {

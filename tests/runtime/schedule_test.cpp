@@ -68,12 +68,12 @@ TEST(Schedule, UpdatesAVariableAsSoonAsItsGradientIsThereAndItsReadersHaveRun) {
   Graph graph;
   const Value w = graph.parameter("w", floats(4), {});
   const Value v = graph.parameter("v", floats(4), {});
-  const Value x = emit(Combine(), {w, v});           // 0
-  const Value gradient_v = emit(Scale(2), {x});      // 1
-  const Value gradient_w = emit(Combine(), {x, v});  // 2: reads v again
-  emit(Relu(), {x});                                 // 3
-  emit(Descend(), {w, gradient_w});                  // 4
-  emit(Descend(), {v, gradient_v});                  // 5
+  const Value x = emit(Combine(), {w, v});           // node 0
+  const Value gradient_v = emit(Scale(2), {x});      // node 1
+  const Value gradient_w = emit(Combine(), {x, v});  // node 2 reads v again
+  emit(Relu(), {x});                                 // node 3
+  emit(Descend(), {w, gradient_w});                  // node 4
+  emit(Descend(), {v, gradient_v});                  // node 5
   EXPECT_THAT(steps_of(graph),
               ElementsAre("combine#0", "scale#1", "combine#2", "descend#4", "descend#5", "relu#3"));
 }
@@ -82,11 +82,11 @@ TEST(Schedule, KeepsTheOrderOfReadsAndChangesOfAVariable) {
   Graph graph;
   const Value w = graph.parameter("w", floats(4), {});
   const Value g = graph.state("g", floats(4), {}, false);
-  emit(Relu(), {w});                        // 0 reads the old value
-  emit(Descend(), {w, g});                  // 1
-  const Value after = emit(Scale(3), {w});  // 2 reads the new value
-  emit(Descend(), {w, g});                  // 3: not before 2
-  emit(Combine(), {after, w});              // 4
+  emit(Relu(), {w});                        // node 0 reads the old value
+  emit(Descend(), {w, g});                  // node 1
+  const Value after = emit(Scale(3), {w});  // node 2 reads the new value
+  emit(Descend(), {w, g});                  // node 3 must not run before node 2
+  emit(Combine(), {after, w});              // node 4
   EXPECT_THAT(steps_of(graph),
               ElementsAre("relu#0", "descend#1", "scale#2", "descend#3", "combine#4"));
 }
@@ -107,7 +107,7 @@ TEST(Schedule, DoesNotMoveANodeThatMakesALargeTensorBesidesItsUpdate) {
   EXPECT_THAT(steps_of(graph), ElementsAre("relu#0", "counting#1"));
 }
 
-// However slow links are, they hold up nothing but updates.
+// Slow links delay only updates.
 TEST(Schedule, UpdatesBehindTheStartOfTheLastExchange) {
   Graph graph;
   const Opaque exchange({floats(4)}, {.lane = Lane::communicate});
@@ -115,14 +115,14 @@ TEST(Schedule, UpdatesBehindTheStartOfTheLastExchange) {
   Value gradient = graph.input("x", floats(4));
   for (const char* const name : {"w2", "w1", "w0"}) {
     weights.push_back(graph.parameter(name, floats(4), {.initializer = {}}));
-    gradient = emit(Combine(), {gradient, weights.back()});  // 0, 1, 2
+    gradient = emit(Combine(), {gradient, weights.back()});  // nodes 0, 1, 2
     gradients.push_back(gradient);
   }
   for (const Value& made : gradients) {
-    sums.push_back(emit(exchange, {made}));  // 3, 4, 5
+    sums.push_back(emit(exchange, {made}));  // nodes 3, 4, 5
   }
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    emit(Descend(), {weights[i], sums[i]});  // 6, 7, 8
+    emit(Descend(), {weights[i], sums[i]});  // nodes 6, 7, 8
   }
   EXPECT_THAT(steps_of(graph),
               ElementsAre("fetch x", "combine#0", "opaque#3", "combine#1", "opaque#4", "combine#2",
@@ -133,15 +133,15 @@ TEST(Schedule, ExchangesAsSoonAsPossible) {
   Graph graph;
   const Value w1 = graph.parameter("w1", floats(4), {});
   const Value w2 = graph.parameter("w2", floats(4), {});
-  const Value g2 = emit(Scale(2), {w2});            // 0
-  const Value between = emit(Relu(), {g2});         // 1
-  const Value g1 = emit(Combine(), {between, w1});  // 2
-  emit(Relu(), {between});                          // 3
+  const Value g2 = emit(Scale(2), {w2});            // node 0
+  const Value between = emit(Relu(), {g2});         // node 1
+  const Value g1 = emit(Combine(), {between, w1});  // node 2
+  emit(Relu(), {between});                          // node 3
   const Opaque exchange({floats(4)}, {.lane = Lane::communicate});
-  const Value sum2 = emit(exchange, {g2});  // 4
-  const Value sum1 = emit(exchange, {g1});  // 5
-  emit(Descend(), {w2, sum2});              // 6
-  emit(Descend(), {w1, sum1});              // 7
+  const Value sum2 = emit(exchange, {g2});  // node 4
+  const Value sum1 = emit(exchange, {g1});  // node 5
+  emit(Descend(), {w2, sum2});              // node 6
+  emit(Descend(), {w1, sum1});              // node 7
   EXPECT_THAT(steps_of(graph), ElementsAre("scale#0", "opaque#4", "relu#1", "combine#2", "opaque#5",
                                            "descend#6", "relu#3", "descend#7"));
 }

@@ -1,4 +1,5 @@
-// Tensors that lie inside another one: where they are, how long they live, what may not be done.
+// Tests views, which are tensors inside another one: their addresses, their live intervals and the
+// operations that they forbid.
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -28,7 +29,8 @@ using tests::Scale;
 using tests::spread_kernels;
 using tests::TestStep;
 
-// x -> a, b -> whole -> y, which leaves; a, of four channels, and b lie inside the whole.
+// The graph computes a and b from x, joins them into `whole` and outputs y. The views a (four
+// channels) and b lie inside `whole`.
 struct Joined {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
   Value x = graph->state("x", image(4), {}, false);
@@ -37,7 +39,7 @@ struct Joined {
   Value whole = join(a, b);
   Value y = make(Scale(1), whole);
 
-  // The ops of tests know no layouts.
+  // The test ops ignore layouts, so this sets the layout of the output.
   template <class O>
   Value make(O op, Value in) {
     return add(std::make_shared<const O>(op), {in.id}, in.desc().shape[1]);
@@ -87,13 +89,13 @@ TEST(Part, CannotLieWhereItDoesNotFit) {
   Joined j;
   EXPECT_THAT(error_of([&] { j.graph->place_inside(j.a.id, j.y.id, 0); }),
               HasSubstr("cannot lie inside"))
-      << "it lies inside another already";
+      << "the tensor is a view already";
   EXPECT_THAT(error_of([&] { j.graph->place_inside(j.whole.id, j.y.id, 0); }),
               HasSubstr("cannot lie inside"))
-      << "others lie inside it";
+      << "the tensor has views";
   EXPECT_THAT(error_of([&] { j.graph->place_inside(j.y.id, j.x.id, 0); }),
               HasSubstr("cannot lie inside"))
-      << "a variable lies elsewhere";
+      << "a variable has its own storage";
 }
 
 TEST(Part, LivesAsTheTensorThatItLiesIn) {
@@ -154,7 +156,7 @@ TEST(Part, BeginsAnewWhereAllPartsAreMadeAgain) {
   ASSERT_EQ(intervals.size(), 3U);
   EXPECT_EQ(intervals[0].last, StepId{2});
   EXPECT_THAT(intervals[1].touched_by, ElementsAre(StepId{3}, StepId{4}, StepId{5}, StepId{6}));
-  // The bytes beside one part must not change.
+  // A recomputation of one part must not change the bytes of the other.
   Schedule half = make_schedule(*j.graph);
   half.steps.insert(half.steps.begin() + 3, made.front());
   EXPECT_EQ(live_intervals(*j.graph, half).size(), 2U);
@@ -176,7 +178,7 @@ TEST(Part, TakesNoBytesOfTheArena) {
   EXPECT_THAT(to_string(plan), HasSubstr("f32[2, 4, 1, 3] nhwc pitch 8 @16 in join#2"));
 }
 
-// y = 2 a + 1 in the place of a part, or a part in the place of what it is made of.
+// Ops in place must overwrite neither a part nor, with a part as output, their own input.
 TEST(Part, IsNotOverwrittenAndOverwritesNothing) {
   Joined j;
   const tests::TestOpOptions in_place{.in_place = true};
@@ -187,7 +189,7 @@ TEST(Part, IsNotOverwrittenAndOverwritesNothing) {
   EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[4], 0, 0)) << "a is a part";
   EXPECT_TRUE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0));
   j.graph->place_inside(c.id, other.id, 0);
-  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0)) << "c is one now";
+  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0)) << "c is a part now";
 }
 
 TEST(Part, IsComputedInItsPlace) {
@@ -195,7 +197,7 @@ TEST(Part, IsComputedInItsPlace) {
   TestStep step(make_plan(j.graph, spread_kernels()), spread_kernels());
   step.run();
   const auto y = step.executor().results()[0].as<float>();
-  const std::vector<float> outcome = step.outcome();  // y, then x
+  const std::vector<float> outcome = step.outcome();  // the values of y, then those of x
   const auto x = std::span(outcome).subspan(y.size());
   for (std::size_t pixel = 0; pixel < 6; ++pixel) {
     for (std::size_t c = 0; c < 4; ++c) {
@@ -206,7 +208,7 @@ TEST(Part, IsComputedInItsPlace) {
   EXPECT_EQ(step.executor().measured_peak_bytes(), step.executor().plan().memory.device_bytes);
 }
 
-// The second part is made on a lane of its own: what reads the whole must wait for it.
+// The side lane makes the second part; a reader of the whole must wait for it.
 TEST(Part, IsWaitedForByWhatReadsTheWhole) {
   Joined j;
   const Value c = j.make(Scale(2), j.x);

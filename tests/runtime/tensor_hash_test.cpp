@@ -25,7 +25,7 @@ void for_each_element(
   }
 }
 
-// Where an element of an image lies, in elements.
+// Returns the offset of an element of an image, counted in elements.
 std::int64_t place_in(const TensorDesc& desc, std::int64_t n, std::int64_t c, std::int64_t p) {
   const Shape& shape = desc.shape;
   const std::int64_t plane = shape.elements() / (shape[0] * shape[1]);
@@ -39,10 +39,11 @@ std::int64_t place_in(const TensorDesc& desc, std::int64_t n, std::int64_t c, st
   }
 }
 
-// A tensor with these logical values and arbitrary bytes everywhere else.
+// A tensor with these logical values and random bytes in all gaps.
 template <class Word>
-struct Laid {
-  Laid(TensorDesc d, const std::vector<Word>& values, unsigned noise) : desc(std::move(d)) {
+struct LaidOutTensor {
+  LaidOutTensor(TensorDesc d, const std::vector<Word>& values, unsigned noise)
+      : desc(std::move(d)) {
     std::mt19937 random(noise);
     words.resize(desc.extent() / sizeof(Word));
     for (Word& word : words) {
@@ -83,7 +84,7 @@ template <class Word>
 void expect_one_hash_in_all_layouts(const Shape& shape, DataType type) {
   const auto values = random_values<Word>(shape, 1);
   const HashKeys keys = keys_for(shape);
-  Laid<Word> plain({.shape = shape, .type = type}, values, 2);
+  LaidOutTensor<Word> plain({.shape = shape, .type = type}, values, 2);
   const std::uint64_t expected = hash_of(plain.view(), keys);
   const std::vector<TensorDesc> descs{
       {.shape = shape, .type = type, .layout = Layout::nhwc},
@@ -91,7 +92,7 @@ void expect_one_hash_in_all_layouts(const Shape& shape, DataType type) {
       {.shape = shape, .type = type, .layout = Layout::nchw16c}};
   for (const TensorDesc& desc : descs) {
     for (const unsigned noise : {3U, 4U}) {
-      Laid<Word> other(desc, values, noise);
+      LaidOutTensor<Word> other(desc, values, noise);
       EXPECT_EQ(hash_of(other.view(), keys), expected) << to_string(desc);
     }
   }
@@ -126,7 +127,7 @@ TEST(TensorHash, IsTheSumOfAnyPartsInAnyOrder) {
   const auto values = random_values<std::uint32_t>(shape, 5);
   const HashKeys keys = keys_for(shape);
   for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
-    Laid<std::uint32_t> laid({.shape = shape, .layout = layout}, values, 6);
+    LaidOutTensor<std::uint32_t> laid({.shape = shape, .layout = layout}, values, 6);
     const std::int64_t parts = hash_parts(laid.desc);
     std::uint64_t sum = 0;
     for (std::int64_t last = parts; last > 0; last -= std::min<std::int64_t>(last, 4)) {

@@ -78,8 +78,8 @@ TEST(Plain, MakesRealTypesF32AndKeepsIntegers) {
 
 TEST(BFloat16, RoundsToNearestEven) {
   EXPECT_EQ(to_bf16(1.0F).bits, 0x3F80);
-  EXPECT_EQ(to_bf16(1.00390625F).bits, 0x3F80) << "half way, down to even";
-  EXPECT_EQ(to_bf16(1.01171875F).bits, 0x3F82) << "half way, up to even";
+  EXPECT_EQ(to_bf16(1.00390625F).bits, 0x3F80) << "a tie rounds down to even";
+  EXPECT_EQ(to_bf16(1.01171875F).bits, 0x3F82) << "a tie rounds up to even";
   EXPECT_EQ(to_float(to_bf16(-2.5F)), -2.5F);
 }
 
@@ -91,8 +91,8 @@ TEST(BFloat16, KeepsInfinityAndNan) {
 TEST(Float16, RoundsToNearestEven) {
   EXPECT_EQ(to_f16(1.0F).bits, 0x3C00);
   EXPECT_EQ(to_f16(-2.5F).bits, 0xC100);
-  EXPECT_EQ(to_f16(1.00048828125F).bits, 0x3C00) << "half way, down to even";
-  EXPECT_EQ(to_f16(1.00146484375F).bits, 0x3C02) << "half way, up to even";
+  EXPECT_EQ(to_f16(1.00048828125F).bits, 0x3C00) << "a tie rounds down to even";
+  EXPECT_EQ(to_f16(1.00146484375F).bits, 0x3C02) << "a tie rounds up to even";
   EXPECT_EQ(to_f16(1.9999F).bits, 0x4000) << "the mantissa overflows into the exponent";
 }
 
@@ -107,9 +107,9 @@ TEST(Float16, BecomesInfinityAboveTheLargestNumber) {
 
 TEST(Float16, KeepsSubnormalNumbers) {
   EXPECT_EQ(to_f16(0x1p-14F).bits, 0x0400) << "the smallest normal number";
-  EXPECT_EQ(to_f16(0x1p-24F).bits, 0x0001) << "the smallest of all";
-  EXPECT_EQ(to_f16(0x1p-25F).bits, 0x0000) << "half way, down to even";
-  EXPECT_EQ(to_f16(0x1.8p-24F).bits, 0x0002) << "half way, up to even";
+  EXPECT_EQ(to_f16(0x1p-24F).bits, 0x0001) << "the smallest subnormal number";
+  EXPECT_EQ(to_f16(0x1p-25F).bits, 0x0000) << "a tie rounds down to even";
+  EXPECT_EQ(to_f16(0x1.8p-24F).bits, 0x0002) << "a tie rounds up to even";
   EXPECT_EQ(to_f16(0x1.FFFp-15F).bits, 0x0400) << "rounds up to a normal number";
   EXPECT_EQ(to_f16(-0.0F).bits, 0x8000);
 }

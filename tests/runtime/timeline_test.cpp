@@ -15,7 +15,8 @@ using tests::Combine;
 using tests::floats;
 using tests::Scale;
 
-// fetch x (1000 bytes), scale#0, scale#1 on the side, combine#2, offload combine#2
+// Returns the plan of fetch x (1000 bytes), scale#0, scale#1 on the side lane, combine#2 and its
+// offload.
 StepPlan plan() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->input("x", floats(250));
@@ -30,14 +31,14 @@ const Costs costs{.seconds = {2, 5, 1}, .out_bytes_per_second = 500, .in_bytes_p
 TEST(Simulate, RunsLanesSideBySideAndObeysWaits) {
   const Timeline timeline = simulate(plan(), costs);
   ASSERT_EQ(timeline.size(), 5U);
-  EXPECT_EQ(timeline[0].end, 1) << "1000 bytes at 1000 a second";
+  EXPECT_EQ(timeline[0].end, 1) << "1000 bytes at 1000 bytes per second";
   EXPECT_EQ(timeline[1].start, 1);
   EXPECT_EQ(timeline[1].end, 3);
-  EXPECT_EQ(timeline[2].start, 1) << "beside the first";
+  EXPECT_EQ(timeline[2].start, 1) << "concurrent with scale#0";
   EXPECT_EQ(timeline[2].end, 6);
   EXPECT_EQ(timeline[3].start, 6) << "after both";
   EXPECT_EQ(timeline[4].start, 7);
-  EXPECT_EQ(timeline[4].end, 9) << "1000 bytes at 500 a second";
+  EXPECT_EQ(timeline[4].end, 9) << "1000 bytes at 500 bytes per second";
 }
 
 TEST(Simulate, TakesCopiesWithoutASpeedForFree) {

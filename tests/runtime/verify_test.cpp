@@ -27,7 +27,7 @@ using tests::SumAndDifference;
 using tests::test_kernels;
 using tests::with_random_edits;
 
-// The error of a wrong plan; empty if it is right.
+// Returns the verifier's error, or "" if the plan is correct.
 std::string complaint(const StepPlan& plan) {
   return error_of([&] { verify(plan); });
 }
@@ -51,7 +51,7 @@ TEST(Verify, FindsATensorThatIsUsedBeforeItIsThere) {
 
 TEST(Verify, FindsBlocksThatOverlap) {
   StepPlan plan = small_plan();
-  block_of(plan, 3).offset = block_of(plan, 2).offset;  // b on a, which c still reads
+  block_of(plan, 3).offset = block_of(plan, 2).offset;  // b overlaps a, which c still reads
   EXPECT_THAT(complaint(plan), HasSubstr("scale#0 and combine#1 share bytes in step"));
 }
 

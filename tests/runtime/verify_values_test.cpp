@@ -23,7 +23,7 @@ using tests::Scale;
 using tests::small_plan;
 using tests::test_kernels;
 
-// The error of a plan that computes wrong values; empty if it is right.
+// Returns the error of a plan that computes wrong values, or "" if the plan is correct.
 std::string values_error(const StepPlan& plan) {
   return error_of([&] { verify_values(plan); });
 }
@@ -101,7 +101,7 @@ TEST(VerifyValues, FindsAVariableThatIsReadAfterItsUpdateInsteadOfBefore) {
   EXPECT_THAT(values_error(plan), HasSubstr("combine#1) meets w after 1 changes in place"));
 }
 
-// A weight that leaves must have been updated before.
+// A weight that is copied to the host as an output must have been updated before.
 TEST(VerifyValues, FindsAnOutputThatLeavesBeforeItsUpdate) {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", floats(16), {});
@@ -115,7 +115,7 @@ TEST(VerifyValues, FindsAnOutputThatLeavesBeforeItsUpdate) {
   EXPECT_THAT(values_error(plan), HasSubstr("output w does not leave with its last value"));
 }
 
-// A copy that left before a change in place comes back without it.
+// A copy made before an update in place does not have that update when it comes back.
 TEST(VerifyValues, FindsACopyThatComesBackTooOld) {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", floats(16), {}, false);

@@ -40,7 +40,7 @@ TEST(HappensBefore, OrdersTheStepsOfOneLane) {
   EXPECT_EQ(order.add(lane_step(Lane::compute)), no_steps);
   EXPECT_EQ(order.add(lane_step(Lane::compute)), clock_of(0, -1));
   EXPECT_EQ(order.before(Lane::compute), clock_of(1, -1));
-  EXPECT_EQ(order.before(Lane::copy_out), no_steps) << "nothing waits for another lane by itself";
+  EXPECT_EQ(order.before(Lane::copy_out), no_steps) << "a lane does not wait for another by itself";
 }
 
 TEST(HappensBefore, FollowsWaitsFromLaneToLane) {
@@ -49,7 +49,7 @@ TEST(HappensBefore, FollowsWaitsFromLaneToLane) {
   order.add(lane_step(Lane::copy_out, {StepId{0}}));
   order.add(lane_step(Lane::compute));
   const VectorClock start = order.add(lane_step(Lane::side, {StepId{1}}));
-  EXPECT_EQ(start, clock_of(0, 1)) << "step 0 by step 1, but not step 2";
+  EXPECT_EQ(start, clock_of(0, 1)) << "step 1 implies step 0 but not step 2";
   EXPECT_TRUE(happened_before(order.after(StepId{0}), start));
   EXPECT_FALSE(happened_before(order.after(StepId{2}), start));
 }
@@ -94,7 +94,7 @@ class DataOrderOfOneTensor : public ::testing::Test {
  private:
   Graph graph_;
   Value w_, x_, y_;
-  std::optional<DataOrder> order_;  // of the complete graph
+  std::optional<DataOrder> order_;  // order by the data of the complete graph
 };
 
 TEST_F(DataOrderOfOneTensor, LetsAReadWaitForTheWrite) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# abort.sh TESTS: tests of ranks that abort. A message that a rank has handed to MPI stays unchanged; ranks that wait in a
-# collective of MPI say that nothing tells which rank is lost; and of twelve ranks each names a rank that has aborted and
-# forwards its notice to at most its six neighbours.
+# abort.sh TESTS: runs the tests of ranks that abort and reads their output. A message that a rank has handed to MPI
+# must stay unchanged. Ranks in a collective of MPI must say that they cannot know which rank is lost. Each of twelve ranks
+# must name a rank that has aborted and forward its notice to at most its six neighbours.
 set -uo pipefail
 command -v mpirun >/dev/null || {
   echo "skipped: there is no mpirun; scripts/setup.sh installs it"
@@ -10,7 +10,7 @@ command -v mpirun >/dev/null || {
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# says RANKS TEST: runs it in a folder of its own.
+# says RANKS TEST: runs the test in a folder of its own and prints its output.
 says() {
   mkdir "$folder/$2"
   CNN_TEST_ABORTING_IN=$folder/$2 bash "$(dirname "${BASH_SOURCE[0]}")/as_ranks.sh" "$1" "$program" \
@@ -30,7 +30,8 @@ blamed=$(grep -c 'blames -1: a rank is lost, and nothing tells which one: nothin
   exit 1
 }
 
-# expect_names TEST RANKS: each of twelve ranks names one of these, a regular expression, and has sent few notices.
+# expect_names TEST RANKS: checks that each of twelve ranks names one that matches this expression and sends few
+# notices.
 expect_names() {
   local said named
   said=$(says 12 "$1")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# as_ranks.sh N COMMAND...: runs it as N processes of mpirun on this machine, on however few cores and as whatever user.
+# as_ranks.sh N COMMAND...: runs the command as N processes of mpirun on this machine, with any number of cores and as
+# any user.
 set -euo pipefail
 command -v mpirun >/dev/null || {
   echo "skipped: there is no mpirun; scripts/setup.sh installs it"

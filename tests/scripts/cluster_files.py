@@ -1,4 +1,4 @@
-"""Checks the files of scripts/cluster without a cluster: the MPIJob against the operator's schema, and that it, the
+"""Checks the files of scripts/cluster without a cluster: the MPIJob against the operator's schema, and whether it, the
 Containerfile, the installed tree and the program agree.
 
     cluster_files.py BUILD     BUILD: the folder with cnn_benchmarks
@@ -35,7 +35,7 @@ def expect(holds: object, what: str) -> None:
 
 
 def refusals_of_wrong_jobs(schema: jsonschema.Draft7Validator, job: dict) -> None:
-    """The schema refuses what the operator would."""
+    """Checks that the schema refuses the jobs that the operator would refuse."""
     def broken(change) -> dict:
         wrong = copy.deepcopy(job)
         change(wrong)
@@ -94,7 +94,7 @@ def check_job(job: dict, image: containerfile.Containerfile, build: pathlib.Path
 
 
 def check_flags(words: list[str], build: pathlib.Path) -> None:
-    """The program takes the flags: it gets as far as to see that nothing has started the other ranks."""
+    """Checks that the program accepts the flags: it must reach the check that nothing started the other ranks."""
     with tempfile.TemporaryDirectory() as folder:
         small = [*words, "--device=cpu", "--model=trivial", "--batch_size=2", "--num_batches=1", "--num_warmup_batches=0",
                  "--nomeasure_ceilings"]
@@ -132,7 +132,7 @@ def all_cmake() -> str:
 
 
 def check_copies(image: containerfile.Containerfile, build: pathlib.Path) -> None:
-    """What the second stage copies exists: in the repository, or after the first stage's way of installing."""
+    """Checks that all files of the second stage exist in the repository or in the first stage's installation."""
     with tempfile.TemporaryDirectory() as staged:
         install(build, pathlib.Path(staged))
         for text in image.stages[-1].words("COPY"):
@@ -168,7 +168,7 @@ def check_packages(prefix: pathlib.Path, with_mpi: bool) -> None:
 
 
 def check_ssh() -> None:
-    """sshd and ssh take their files. sshd runs as in a worker, not as root."""
+    """Checks that sshd and ssh accept their configuration. As in a worker, sshd does not run as root."""
     if not shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin"):
         return
     with tempfile.TemporaryDirectory() as folder:

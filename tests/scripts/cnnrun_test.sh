@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cnnrun writes the mpirun line that it says, refuses what cannot be, and makes a table of a series. mpirun is a stand-in
-# that says what it was given, and is as fast as 90 % of its ranks.
+# Checks that cnnrun builds the right mpirun line, refuses impossible options and makes a table of a series. A fake
+# mpirun prints its arguments and reports a speed of 90 % of linear scaling.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=$(mktemp -d)
@@ -22,13 +22,13 @@ chmod +x "$folder"/*
 export PATH="$folder:$PATH"
 
 fail() { echo "cnnrun_test: $*" >&2; exit 1; }
-# has TEXT PART...: each part occurs.
+# has TEXT PART...: checks that each part occurs in the text.
 has() {
   local text=$1 part
   shift
   for part; do [[ $text == *"$part"* ]] || fail "no '$part' in: $text"; done
 }
-# refuses PART OPTIONS...: ends with an error that says so.
+# refuses PART OPTIONS...: checks that cnnrun ends with an error that contains the part.
 refuses() {
   local part=$1 said
   shift
@@ -49,7 +49,7 @@ has "$(scripts/cnnrun --rankfile "$folder/ranks" prog 2>&1)" "-np 2" "--rankfile
 printf 'a slots=4 # first\n\nb\n' >"$folder/hosts"
 has "$(scripts/cnnrun --hostfile "$folder/hosts" prog 2>&1)" "-np 2" "-H a:1,b:1"
 
-# A value may begin with dashes, and what follows the program is the program's.
+# A value may begin with dashes, and all words after the program are the program's.
 line=$(scripts/cnnrun --mpiarg --oversubscribe --mpiarg=--report-bindings --ddlarg -dump_iter prog --mpiarg x 2>&1)
 has "$line" " --oversubscribe --report-bindings " "-dump_iter prog --mpiarg x"
 line=$(scripts/cnnrun --dry_run -H a,b -m r --mpiarg '--mca x y' -- prog 2>&1)
@@ -66,7 +66,7 @@ refuses "No such file" --rankfile "$folder/none"
 
 table=$(scripts/cnnrun --scale=1,2,4 prog 2>/dev/null)
 has "$table" "ranks   images/sec   per rank efficiency" "4       360.00      90.00     90.00%" "1       100.00     100.00    100.00%"
-# Each rank of a series has as many processors as in the largest run.
+# In a series, each rank has as many processors as in the largest run.
 usable() { python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:'"$1"'], sep=",")'; }
 if [[ $(nproc) -ge 2 ]]; then
   half=$(($(nproc) / 2))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cnn_compare as a CI job meets it: exit codes, outputs, and one clear line for every file that is no result.
+# Tests cnn_compare as a CI job uses it: exit codes, outputs, and one clear line for every file that is not a result.
 #
 #   tests/scripts/compare.sh PROGRAM
 set -euo pipefail
@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# results PREFIX COUNT SECONDS SCATTER: result files of runs with such steps.
+# results PREFIX COUNT SECONDS SCATTER: writes result files of runs with such steps.
 results() {
   python3 - "$@" <<'PYTHON'
 import json, random, sys
@@ -26,7 +26,7 @@ for i in range(count):
 PYTHON
 }
 
-# expect STATUS TEXT ARGUMENT...: the program ends so, and says so.
+# expect STATUS TEXT ARGUMENT...: checks the program's exit status and that its output contains the text.
 expect() {
   local status=0 wanted=$1 text=$2
   shift 2
@@ -80,7 +80,7 @@ expect 3 'differ in model (lenet and vgg16)' base.0.json -- other.json
 expect 3 'cannot be written' base.0.json -- again.0.json --html=/no/such/folder/page.html
 say "cnn_compare: exit codes, outputs and refusals are as they should be"
 
-# Histories and what trend services take.
+# These test histories and the formats of trend services.
 expect 0 '"throughput"' --export=bencher base.*.json
 expect 0 'images/sec' --export=github-action-benchmark base.*.json
 expect 0 '"unit": "seconds"' --export=github-action-benchmark --measure=step_seconds base.*.json

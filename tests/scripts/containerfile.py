@@ -1,4 +1,4 @@
-"""Reads a Containerfile: instructions by stage, with continued lines joined."""
+"""Reads a Containerfile into its instructions by stage and joins continued lines."""
 from __future__ import annotations
 
 import dataclasses
@@ -46,8 +46,8 @@ def read(path: pathlib.Path) -> Containerfile:
 
 
 def last_stage_in_shell(path: pathlib.Path) -> list[str]:
-    """The steps of the last stage as commands of bash, where $image is the root of a Debian, $staged the first stage's
-    /staged and $root the repository."""
+    """Returns the steps of the last stage as bash commands. $image is the root of a Debian, $staged the first stage's
+    /staged, and $root the repository."""
     lines = []
     for name, text in read(path).stages[-1].steps:
         if name == "RUN":

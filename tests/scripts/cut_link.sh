@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# cut_link.sh PROGRAM [HOSTS]: two ranks on each of two or more hosts, network namespaces of this machine, train until the
-# cable of the last host stays silent: the ranks of each side must name one of the other side and end with 75, and nothing
-# may be left.
+# cut_link.sh PROGRAM [HOSTS]: trains with two ranks on each of two or more emulated hosts, which are network
+# namespaces, until the last host's link drops all frames. The ranks on each side must name a rank on the other side and
+# end with 75, and no process may remain.
 set -uo pipefail
 skip() {
   echo "skipped: $*"
@@ -26,7 +26,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Whether the command succeeds within a minute.
+# Returns whether the command succeeds within a minute.
 soon() {
   local waited
   for ((waited = 0; waited < 600; ++waited)); do
@@ -38,7 +38,7 @@ soon() {
 
 make_hosts "$count" "$scratch" >"$scratch/why" || skip "$(<"$scratch/why")"
 
-# Every rank leaves its lines and its status in files.
+# Every rank leaves its output and its status in files.
 cat >"$scratch/rank" <<'RANK'
 #!/bin/sh
 trap : TERM
@@ -61,9 +61,9 @@ who_is_there() { for host in "${hosts[@]}"; do ip netns pids "$host"; done; }
 nobody_is_there() { [[ -z $(who_is_there) ]]; }
 
 soon trains || fail "the ranks do not train"
-ip -n "$switch" link set "port$last" nomaster  # frames vanish; no end sees its carrier go
+ip -n "$switch" link set "port$last" nomaster  # drops all frames, but no end loses its carrier
 soon all_have_left || fail "not all ranks have left"
-ip -n "$switch" link set "port$last" master br0  # so that mpirun can end what it has started
+ip -n "$switch" link set "port$last" master br0  # so that mpirun can end its processes
 soon nobody_is_there || fail "processes are left: $(who_is_there)"
 mpirun_pid=
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# scripts/gpu_check.sh of a bundle, with a program and tests that run on the emulated GPU:
-# emulated_gpu_check.sh FOLDER_OF_THE_PROGRAM quick|all TESTS...
-# Toy models: of speed it shows nothing, but that every row of every slice runs and is kept. compute-sanitizer, which
-# takes programs for a card only, is left out.
+# emulated_gpu_check.sh FOLDER_OF_THE_PROGRAM quick|all TESTS...: runs scripts/gpu_check.sh of a bundle with a program
+# and tests on the emulated GPU. With toy models it says nothing about speed, but it checks that every row of every
+# slice runs and is kept. It leaves out compute-sanitizer, which needs a real card.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 emulated=$1 extent=$2
@@ -23,7 +22,7 @@ fail() {
   cat "$folder/out"
   exit 1
 }
-# check SLICE FLAGS...: all rows of the slice are good.
+# check SLICE FLAGS...: checks that all rows of the slice are good.
 check() {
   local slice=$1
   shift
@@ -46,6 +45,6 @@ else
   check losses --models=cifar10_full --precisions=fp16 --timeout_scale=10
   says '\] losses/fp16/1: ok: 1 of 1 agree'
 fi
-# Rows that are kept are not run again.
+# Kept rows must not run again.
 check losses --models=cifar10_full --precisions=fp16
 ! grep -q ' s left\] ' "$folder/out" || fail "kept rows ran again"

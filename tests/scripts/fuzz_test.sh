@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A bounded number of inputs for each fuzz target, always the same ones. Skipped where no target can be built.
+# Runs each fuzz target with a bounded number of inputs, always the same ones. Skips if no target can be built.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 passed=0
@@ -7,9 +7,9 @@ passed=0
 for source in "$root"/tests/fuzz/*.cpp; do
   target=$(basename "$source" .cpp)
   runs=4000
-  [[ $target != flags ]] || runs=400  # each makes the table of all flags
+  [[ $target != flags ]] || runs=400  # slow, because each input makes the table of all flags
   log=$root/build/fuzz_$target.log
-  rm -rf "$root/build/fuzz/$target/found"  # what earlier runs found would change the inputs
+  rm -rf "$root/build/fuzz/$target/found"  # findings of earlier runs would change the inputs
   status=0
   "$root/scripts/fuzz.sh" "$target" -seed=1 -runs=$runs >"$log" 2>&1 || status=$?
   if ((status == 77)); then

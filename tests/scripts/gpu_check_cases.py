@@ -1,4 +1,4 @@
-"""scripts/gpu_check: rows, resuming, failures, budgets and the summary, with stand-ins for what it runs."""
+"""Tests scripts/gpu_check with fakes of the programs it runs: rows, resuming, failures, budgets and the summary."""
 import contextlib
 import io
 import json
@@ -55,7 +55,7 @@ class WithFakes(unittest.TestCase):
         return {name: row["status"] for name, row in self.rows().items()}
 
     def measurements(self):
-        """Runs of the program but the one that looks what is there."""
+        """Returns the runs of the program without those that only check the device."""
         return [line for line in self.log.read_text().splitlines() if "--model=trivial --batch_size=1 " not in line]
 
 
@@ -99,7 +99,7 @@ class Rows(WithFakes):
         self.assertEqual(len(self.rows()), 9)
         self.assertEqual(self.rows()["table/resnet50/fp16/b512/bn/graph"]["error"], "exit code 1: the card is on fire")
         self.assertIn("table/resnet50/fp16/b512/bn/graph: failed: exit code 1: the card is on fire", finished.out)
-        # It stays bad until it is run again.
+        # The row stays bad until --again runs it.
         self.assertEqual(self.run_check("--slice=table", *SMALL).status, 1)
         self.assertEqual(self.run_check("--slice=table", "--again", *SMALL).status, 0)
 
@@ -123,7 +123,7 @@ class Rows(WithFakes):
 
 
 class Budget(WithFakes):
-    """Rows that take time on a clock of their own."""
+    """Tests budgets by rows that take time on a fake clock."""
 
     def setUp(self):
         super().setUp()
@@ -185,7 +185,7 @@ class Hosts(WithFakes):
 
     def test_a_program_that_the_loader_refuses_is_told_apart(self):
         finished = self.run_check("--only_load", FAKE_OLD_HOST="1")
-        self.assertEqual(finished.status, 4)  # gpu_check.sh builds then, where it can
+        self.assertEqual(finished.status, 4)  # In this case gpu_check.sh builds the program if it can.
         self.assertEqual(finished.err, f"gpu_check: {self.folder / 'cnn_benchmarks'} does not start here: exit code 1: "
                                        "version `GLIBC_2.99' not found\n")
 
@@ -197,7 +197,7 @@ class Hosts(WithFakes):
                                            "12.2, but this program was built with CUDA 13.0\n")
 
     def with_cards(self, lines):
-        """An nvidia-smi that knows these cards by their places, in the form of the driver."""
+        """Installs a fake nvidia-smi that knows these cards by their PCI addresses, as the driver writes them."""
         rows = "\n".join(f"case $1 in --id={place}) echo '{line}'; exit;; --id=*) ;; *) echo '{line}';; esac"
                          for place, line in lines.items())
         fakes.install(self.folder / "nvidia-smi", f"#!/bin/sh\n{rows}\n")
@@ -212,7 +212,7 @@ class Hosts(WithFakes):
         with self.with_cards(lines):
             self.assertEqual(host.card("0000:65:00.0")["name"], "second")
             self.assertEqual(host.card("0000:1b:00.0")["name"], "first")
-            self.assertIsNone(host.card(None))  # it cannot be told which
+            self.assertIsNone(host.card(None))  # Without a number, no card can be chosen.
         with self.with_cards({"0000:1b:00.0": self.line_of("only", "Default")}):
             self.assertEqual(host.card(None)["name"], "only")
 
@@ -282,7 +282,7 @@ class Options(WithFakes):
         finished = self.run_check("--slice=table", "--models=resnet50,resnet51")
         self.assertEqual(finished.status, 2)
         self.assertIn("--models: resnet51 is not one of alexnet, ", finished.err)
-        # It has losses but is too small for the table.
+        # This network has losses but is too small for the table.
         small = self.run_check("--slice=table", "--models=lenet", "--precisions=fp16")
         self.assertEqual((small.status, small.err), (0, ""))
         self.assertIn("--precisions: fp8 is not one of bf16, fp16, ", self.run_check("--precisions=fp8").err)

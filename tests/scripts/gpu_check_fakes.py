@@ -1,10 +1,10 @@
-"""Stand-ins for the programs that scripts/gpu_check runs: they leave what those leave, and fail as those may fail."""
+"""Fakes of the programs that scripts/gpu_check runs: they write the same files and fail in the same ways."""
 import os
 import pathlib
 import sys
 
-# Writes a result file as the program does. Every run is noted in the file $FAKE_LOG. $FAKE_BAD=FLAG:HOW makes runs with
-# that flag fail, hang (with a child of its own), or run out of memory.
+# Writes a result file like the program and logs every run in the file $FAKE_LOG. $FAKE_BAD=FLAG:HOW makes runs with
+# that flag fail, hang (with a child of their own), or run out of memory.
 PROGRAM = """#!{python}
 import json, os, subprocess, sys, time
 
@@ -45,7 +45,7 @@ with open(flags["result_json"], "w") as file:
     json.dump(report, file)
 """
 
-# Tests One.A, One.B, One.C, One.D: C crashes its process, A fails where it is not alone, B is skipped.
+# The tests are One.A, One.B, One.C and One.D. C crashes its process, A fails unless it runs alone, and B is skipped.
 SUITE = """#!{python}
 import os, sys
 
@@ -80,7 +80,7 @@ speed = {{"eager": 500.0, "graph": 800.0}}[flags["variant"]]
 print(json.dumps({{"seconds": [int(flags["batch_size"]) / speed] * 3, "version": "2.0"}}))
 """
 
-# As scripts/losses/compare.py.
+# Stands in for scripts/losses/compare.py.
 LOSSES = """import json, os, sys
 
 flags = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])
@@ -112,5 +112,5 @@ def is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    # A killed child that nobody waits for stays as a zombie.
+    # A killed child that no process waits for stays as a zombie.
     return pathlib.Path(f"/proc/{process}/stat").read_text().split(")")[-1].split()[0] != "Z"

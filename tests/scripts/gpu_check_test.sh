@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# scripts/gpu_check: rows, resuming, failures, budgets and the summary, with stand-ins for what it runs.
+# Tests scripts/gpu_check with fakes of the programs that it runs: rows, resuming, failures, budgets and the summary.
 exec python3 "$(dirname "${BASH_SOURCE[0]}")/gpu_check_cases.py"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scripts take CUDA 12 or newer with cuDNN 9, as CMake does, and nothing older.
+# Checks that the scripts, like CMake, accept CUDA 12 or newer with cuDNN 9 and nothing older.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
@@ -10,7 +10,7 @@ mkdir "$folder/include"
 printf '#define CUDNN_MAJOR 9\n' >"$folder/include/cudnn_version.h"
 export CUDACXX=$folder/nvcc CUDNN_ROOT=$folder
 
-# takes RELEASE: whether an nvcc of that release is taken
+# takes RELEASE: returns whether an nvcc of that release is accepted.
 takes() {
   printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.1"\n' "$1" "$1" >"$folder/nvcc"
   chmod +x "$folder/nvcc"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# host_order.sh PROGRAM: all_reduce_benchmark on two hosts of two ranks, network namespaces of this machine, sends no
-# more between the hosts where mpirun deals ranks to them one by one (--map-by node) than where it fills host by host.
+# host_order.sh PROGRAM: runs all_reduce_benchmark on two emulated hosts of two ranks, which are network namespaces.
+# Round-robin placement (--map-by node) must send no more between the hosts than placement host by host.
 set -uo pipefail
 skip() {
   echo "skipped: $*"
@@ -17,10 +17,10 @@ scratch=$(mktemp -d)
 trap 'remove_hosts; rm -rf "$scratch"' EXIT
 make_hosts 2 "$scratch" >"$scratch/why" || skip "$(<"$scratch/why")"
 
-# Prints what the first host has sent since it was made.
+# Prints how many bytes the first host has sent since it was made.
 sent_bytes() { ip netns exec "${hosts[0]}" cat /sys/class/net/eth0/statistics/tx_bytes; }
 
-# bytes_of BY: that the first host sends in a run whose ranks are dealt by slot or node.
+# bytes_of BY: prints the bytes that the first host sends in a run with placement by slot or by node.
 bytes_of() {
   local before
   before=$(sent_bytes)

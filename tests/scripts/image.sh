@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# image.sh BUILD: does the second stage of scripts/cluster/Containerfile in a new Debian, and plays mpijob.yaml with it on
-# three hosts of this machine: a launcher reaches two workers by ssh as an ordinary user, they train, and SIGTERM of the
-# launcher ends the run with its result. The cards are left out: it trains on the CPU.
+# image.sh BUILD: runs the second stage of scripts/cluster/Containerfile in a new Debian and then the job of mpijob.yaml
+# with it on three emulated hosts. A launcher must reach two workers by ssh as an ordinary user, they must train, and
+# SIGTERM to the launcher must end the run with its result. The test has no GPUs and trains on the CPU.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 source "$root/scripts/virtual_hosts.sh"
@@ -43,7 +43,7 @@ make_image() {
   bash "$root/scripts/cluster/runtime_packages.sh" "$staged/usr/local" >"$staged/packages" 2>"$folder/packages.log" ||
     fail "runtime_packages.sh fails"
   python3 "$root/tests/scripts/containerfile.py" "$root/scripts/cluster/Containerfile" >"$folder/steps"
-  # The module for cards needs the CUDA base.
+  # The GPU module needs the CUDA base image.
   rm -f "$staged/usr/local/lib/cnn_benchmarks/cnn_gpu.so"
   image=$image staged=$staged root=$root bash -e "$folder/steps" >"$folder/steps.log" 2>&1 || fail "a step of the Containerfile fails"
   if chroot "$image" sh -c 'ldd /usr/local/lib/cnn_benchmarks/*' | grep 'not found' >&2; then
@@ -51,7 +51,7 @@ make_image() {
   fi
 }
 
-# As the operator mounts them: one key for all, of root, whom the modes let others read.
+# The operator mounts one key for all pods; it belongs to root, but its mode lets others read it.
 make_keys() {
   mkdir -p "$keys" "$image/etc/mpi"
   ssh-keygen -q -t ecdsa -N "" -f "$keys/id_rsa"
@@ -60,7 +60,8 @@ make_keys() {
   printf '10.77.86.%s slots=1\n' 2 3 >"$image/etc/mpi/hostfile"
 }
 
-# in_pod HOST COMMAND...: as a container of the image on that host, with processes and /dev/shm of its own, as mpiuser.
+# in_pod HOST COMMAND...: runs the command as mpiuser like a container of the image on that host, with processes and
+# /dev/shm of its own.
 in_pod() {
   # shellcheck disable=SC2016  # for the shell that is started
   exec ip netns exec "$1" unshare --uts --mount --pid --fork --kill-child bash -c '
@@ -71,7 +72,7 @@ in_pod() {
       OMPI_MCA_plm_rsh_args="-o ConnectionAttempts=10" chroot --userspec=1000:1000 "$image" "$@"' "$1" "$image" "${@:2}"
 }
 
-# words_of REPLICA: command and arguments of its container, a line each.
+# words_of REPLICA: prints the command and arguments of its container, one per line.
 words_of() {
   python3 -c 'import sys, yaml
 spec = yaml.safe_load(open(sys.argv[1]))["spec"]["mpiReplicaSpecs"][sys.argv[2]]["template"]["spec"]
@@ -79,7 +80,7 @@ print(*(spec["containers"][0][part][i] for part in ("command", "args") for i in 
     "$root/scripts/cluster/mpijob.yaml" "$1"
 }
 
-# soon COMMAND...: whether it succeeds within two minutes.
+# soon COMMAND...: returns whether the command succeeds within two minutes.
 soon() {
   local waited
   for ((waited = 0; waited < 600; ++waited)); do
@@ -90,7 +91,8 @@ soon() {
 }
 listens() { ip netns exec "$1" bash -c ': </dev/tcp/127.0.0.1/2222'; }
 
-# launch NAME FLAG...: the job's launcher, which leaves NAME.out and NAME.err; `launcher` becomes its process.
+# launch NAME FLAG...: starts the job's launcher, which writes NAME.out and NAME.err, and sets `launcher` to its
+# process.
 launch() {
   local name=$1 words
   shift
@@ -100,7 +102,7 @@ launch() {
   launcher=$!
   started+=("$launcher")
 }
-# The result is the last line that looks like JSON, whatever else is on stderr.
+# The result is the last JSON line, whatever else is on stderr.
 result_has() {
   python3 -c 'import json, sys
 text = open(sys.argv[1]).read()

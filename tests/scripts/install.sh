@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build into a folder of its own and packs it, and shows that what is installed runs where the source tree is
-# not to be seen.
+# Installs a build into a folder of its own, packs it, and checks that the installed programs run without the source
+# tree.
 #
 #   tests/scripts/install.sh BUILD
 set -euo pipefail
@@ -12,7 +12,7 @@ trap 'rm -rf "$folder"' EXIT
 failed=0
 fail() { echo "$*" && failed=1; }
 
-# hidden COMMAND...: runs it in a name space in which an empty folder lies over the source tree, and over the build.
+# hidden COMMAND...: runs the command in a mount namespace in which empty folders hide the source tree and the build.
 hidden() {
   # shellcheck disable=SC2016
   unshare --mount --map-root-user bash -c '

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA kernels for sm_90 and checks what each of them takes of a multiprocessor.
+"""Compiles the CUDA kernels for sm_90 and checks the registers and shared memory that each of them takes.
 
     kernel_resources.py --nvcc=NVCC --folder=FOLDER            exit code 1 if a kernel spills registers to memory, or
                                                                takes more registers or static shared memory than
@@ -7,7 +7,7 @@
     kernel_resources.py --nvcc=NVCC --folder=FOLDER --update   writes that table instead
     kernel_resources.py --self-test                            seeds violations and checks that each is found
 
-FOLDER keeps what nvcc said, for runs in which no source has changed.
+FOLDER keeps nvcc's output for later runs in which no source has changed.
 """
 import argparse
 import concurrent.futures
@@ -27,12 +27,12 @@ HEAD = """\
 # steps at which a multiprocessor holds one block of 256 threads less.
 # file	kernel	registers	shared_bytes
 """
-# With up to so many registers a thread, a multiprocessor holds 8, 7, 6, 5, 4, 3, 2 or 1 blocks of 256 threads.
+# With up to this many registers per thread, a multiprocessor holds 8, 7, 6, 5, 4, 3, 2 or 1 blocks of 256 threads.
 STEPS = (32, 36, 40, 48, 64, 80, 128, 255)
 
 
 def kernel_name(mangled):
-    """'pad' of '_ZN3cnn6layers4cuda12_GLOBAL__N_13padILi4EEEvPKt': the last part of a nested name."""
+    """Returns the last part of a mangled name: 'pad' of '_ZN3cnn6layers4cuda12_GLOBAL__N_13padILi4EEEvPKt'."""
     at, name = len("_ZN"), mangled
     while digits := re.match(r"\d+", mangled[at:]):
         begin = at + digits.end()
@@ -42,7 +42,7 @@ def kernel_name(mangled):
 
 
 def usage_of(output):
-    """What ptxas -v says: a list of (kernel, registers, static shared bytes, spilled bytes), one for each instance."""
+    """Parses the output of ptxas -v into (kernel, registers, static shared bytes, spilled bytes) for each instance."""
     found, kernel, spilled = [], None, 0
     for line in output.splitlines():
         if entry := re.search(r"Compiling entry function '(\S+)'", line):
@@ -56,7 +56,7 @@ def usage_of(output):
 
 
 def most_of(files):
-    """By file and kernel the most that an instance takes; and one line for each instance that spills."""
+    """Returns the maximum over instances by file and kernel, and one line for each instance that spills."""
     most, spills = {}, []
     for file, output in files:
         for kernel, registers, shared, spilled in usage_of(output):
@@ -96,7 +96,7 @@ def problems_of(most, allowed):
 
 
 def digest_of(source, nvcc):
-    """Of all that the compiler's output may depend on."""
+    """Returns a digest of everything on which the compiler's output may depend."""
     digest = hashlib.sha256(subprocess.run([nvcc, "--version"], check=True, capture_output=True).stdout)
     headers = [path for folder in ("layers", "runtime") for ending in ("h", "cuh")
                for path in (ROOT / folder).rglob(f"*.{ending}")]
@@ -106,7 +106,7 @@ def digest_of(source, nvcc):
 
 
 def compiled(source, nvcc, folder):
-    """What ptxas says of a source, from the folder if nothing has changed since."""
+    """Returns ptxas's output for a source, from the folder if nothing has changed since."""
     known, digest = folder / f"{source.stem}.txt", digest_of(source, nvcc)
     if known.is_file() and known.read_text().startswith(digest):
         return known.read_text()

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# scripts/losses/compare.py passes a program with the recorded losses and fails one that differs, breaks or hangs.
+# Checks that scripts/losses/compare.py passes a program with the recorded losses and fails one that differs, breaks or
+# hangs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# A program whose losses are in the environment. It hangs where it is to.
+# A fake program that takes its losses from the environment and hangs on request.
 cat >"$folder/program" <<'PROGRAM'
 #!/usr/bin/env bash
 for word in "$@"; do

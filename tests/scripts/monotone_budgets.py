@@ -22,12 +22,12 @@ from typing import Any
 MODELS = "resnet50:64,googlenet:64,mobilenet:128,inception3:32,vgg16:64,alexnet:512,resnet152:32,densenet100_k12:256"
 MACHINES = "p100-pcie3,v100-nvlink2,h200"
 ROUNDING = 1e-9  # the share by which a plan may seem to beat its bound
-NO_PLAN = 3  # the exit status where the budget is too small
+NO_PLAN = 3  # the exit status if the budget is too small
 MIB = 1 << 20
 
 
 class Failure(Exception):
-    """One line for the user."""
+    """An error with one line for the user."""
 
 
 class Planner:
@@ -36,7 +36,7 @@ class Planner:
         self.command = [program, f"--simulate={machine}", f"--model={model}", *data, f"--batch_size={batch}", "--lms", "--lms_simulate_only"]
 
     def plan(self, limit_mib: int) -> dict[str, Any] | None:
-        """The plan of the result file; None where there is none."""
+        """Returns the plan in the result file, or None."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "result.json"
             command = [*self.command, f"--lms_limit={limit_mib}", f"--result_json={path}"]
@@ -49,7 +49,7 @@ class Planner:
 
 
 def least_budget(planner: Planner, most: int) -> int:
-    """By bisection; the floor that the program prints is not asked."""
+    """Returns the smallest budget with a plan, by bisection and without the floor that the program prints."""
     refused, least = 0, most
     while least - refused > 1:
         middle = (refused + least) // 2
@@ -65,13 +65,13 @@ def budgets_between(least: int, most: int, count: int) -> list[int]:
 
 
 def plan_gap(plan: dict[str, Any]) -> float:
-    """The share by which a plan is slower than its bound; -1 where the bound is infinite, which the result file writes as null."""
+    """Returns the share by which a plan is slower than its bound; -1 if the bound is infinite (null in the file)."""
     bound = plan["lower_bound_seconds"]
     return -1 if bound is None else plan["predicted_step_seconds"] / bound - 1
 
 
 def problems_of(name: str, plans: dict[int, dict[str, Any] | None]) -> list[str]:
-    """One line for each ascending budget whose plan is missing, slower than that of a smaller one, or faster than its bound."""
+    """Returns a line for each plan that is missing, slower than a smaller budget's, or faster than its bound."""
     problems, best = [], (float("inf"), 0)
     for budget, plan in plans.items():
         if plan is None:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The script that looks for budgets whose plans are slower than those of smaller ones, or beat their bounds, judges known results right.
+# Checks monotone_budgets.py by known results. That script finds budgets whose plans are slower than those of smaller
+# budgets, or beat their bounds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python3 tests/scripts/monotone_budgets.py --self-test

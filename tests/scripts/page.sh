@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The pages in a browser: a headless Chromium opens the page of a run and of a comparison, light and dark, wide and as
-# narrow as a phone. No word on its console, every chart drawn. Skipped where there is no Chromium.
+# Opens the pages of a run and of a comparison in a headless Chromium: light and dark, wide and as narrow as a phone.
+# The console must stay empty and every chart must be drawn. Skips if there is no Chromium.
 #
 #   tests/scripts/page.sh CNN_BENCHMARKS CNN_COMPARE [FOLDER]     FOLDER: where screenshots stay
 set -euo pipefail
@@ -30,7 +30,7 @@ status=0
 "$compare" "$folder"/base.*.json -- "$folder"/new.*.json --html="$folder/compare.html" >/dev/null || status=$?
 ((status < 3)) || die "cnn_compare failed"
 
-# browse PAGE WIDTH [OPTION...]: what the browser says on its console, and what it made of the page.
+# browse PAGE WIDTH [OPTION...]: prints the browser's console output and the page as the browser built it.
 browse() {
   local page=$1 width=$2
   shift 2

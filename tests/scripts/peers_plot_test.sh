@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The chart of peers has a bar for each program and network, and refuses other files by one line.
+# Checks that the chart of peers has a bar for each program and network, and refuses other files by one line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=$(mktemp -d)
@@ -10,7 +10,8 @@ fail() {
   exit 1
 }
 
-# measured PROGRAM MEDIAN...: what peers.sh --json would write of a network, for each program its images a second.
+# measured PROGRAM MEDIAN...: prints what peers.sh --json would write about a network, with each program's images per
+# second.
 measured() {
   python3 - "$@" <<'END'
 import json, sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A build says how far it is, how long it will still take, and fails where the compiler does. Warnings are errors only
-# where the environment asks for it.
+# Checks that a build prints its progress and remaining time, and fails if the compiler fails. Warnings must be errors
+# only if the environment requests it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
@@ -24,7 +24,7 @@ said=$(printf '[%d/4] Building\n' 1 2 3 4 | report_progress 15 2>&1)
 
 [[ $(duration 59) == "59 s" && $(duration 60) == "1 min" && $(duration 150) == "3 min" ]] || fail "wrong duration"
 
-# Where the compiler fails, its error is shown and the caller ends.
+# If the compiler fails, the build shows its error and the caller ends.
 root=$(mktemp -d)
 trap 'rm -r "$root"' EXIT
 mkdir -p "$root/bin"
@@ -41,7 +41,7 @@ if said=$(build cpu 2>&1); then
 fi
 [[ $said == *"expected a declaration"*"preset cpu does not build"* ]] || fail "the compiler's error is not shown: $said"
 
-# A plain build only shows warnings. CI makes them errors, by the environment.
+# A plain build only shows warnings. CI makes them errors by an environment variable.
 cat >"$root/bin/cmake" <<'END'
 #!/bin/sh
 echo "cmake $*"

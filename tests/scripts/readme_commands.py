@@ -1,4 +1,4 @@
-"""Runs the commands of all pages of the tree, made small, so that none of them can rot.
+"""Runs the commands of all pages of the tree, shortened to a few seconds, so that none of them can rot.
 
     readme_commands.py BUILD          BUILD: the folder of the programs
     readme_commands.py BUILD --check  runs none of them: prints each as it would run, and checks the names in it
@@ -30,10 +30,10 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
-SECONDS = 240  # for one command on a loaded machine
-# Flags that need a card, which a simulated one refuses.
+SECONDS = 240  # limit for one command on a loaded machine
+# Flags that need a real card and that a simulated one refuses.
 NEEDS_CARD = ("num_gpus", "variable_update", "tune", "plan_cache")
-# The last of equal flags counts, so these make a run short.
+# The last of several equal flags counts, so these make a run short.
 SHORT = ["--num_batches=1", "--num_warmup_batches=0", "--nomeasure_ceilings"]
 
 
@@ -45,7 +45,7 @@ class Command:
 
 
 def pages() -> list[pathlib.Path]:
-    """All pages that belong to the tree, new ones too; without git all that are not in build."""
+    """Returns all pages of the tree including new ones; without git, all pages outside build."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
                             capture_output=True, text=True, check=False)
     if listed.returncode == 0 and listed.stdout:
@@ -80,7 +80,7 @@ def without(text: str, *names: str) -> str:
 
 
 def small(command: Command) -> str | None:
-    """The same command for a run of a few seconds; None: it is not run."""
+    """Returns the command for a run of a few seconds, or None if it is not run."""
     text = command.text
     if command.need in ("peers", "names") or re.match(r"scripts/(test|gpu_check|bundle)\.sh", text):
         return None
@@ -106,12 +106,12 @@ def small(command: Command) -> str | None:
         return without(text, *NEEDS_CARD) + " --simulate=h100"
     if any(word in text for word in ("--simulate=", "--find_max", "--lms_simulate_only", "--help")):
         return text
-    if "resnet152" in text:  # too large to run here
+    if "resnet152" in text:  # too large for this test
         return text + " --lms_simulate_only"
     if "--lms" in text:
         text = text.replace("--lms_limit=2000", "--lms_limit=500").replace("_mb=900", "_mb=500")
         return " ".join([text, "--batch_size=8", *SHORT])
-    if "--min_time" in text:  # refuses a number of batches
+    if "--min_time" in text:  # --min_time refuses a number of batches
         return text + " --batch_size=2 --min_time=0.1 --nomeasure_ceilings"
     batch = "--batch_size=10" if command.need else "--batch_size=2"
     return " ".join([without(text, "num_epochs", "num_eval_epochs"), batch, *SHORT])
@@ -125,7 +125,7 @@ def make_cifar(folder: pathlib.Path) -> None:
 
 
 def png(side: int, colour: int) -> bytes:
-    """A square image of one colour, as RGB."""
+    """Returns a square RGB image of one colour."""
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
@@ -143,8 +143,8 @@ def make_images(folder: pathlib.Path) -> None:
 
 
 def run(text: str, folder: pathlib.Path, build: pathlib.Path) -> str | None:
-    """None, or why the command failed."""
-    # Before the paths of this checkout come in, which may lie in /tmp too.
+    """Runs the command and returns None, or why it failed."""
+    # Do this before inserting the paths of this checkout, which may lie in /tmp too.
     text = re.sub(r"(?<![\w.])/(tmp|data)/", f"{folder}/", text).replace("build/suites", f"{folder}/suites")
     text = re.sub(r"(?<!\S)scripts/run\.sh", str(build / "cnn_benchmarks"), text)
     text = re.sub(r"(?<!\S)(--\w+=)?build/cpu/", lambda m: f"{m[1] or ''}{build}/", text)
@@ -157,7 +157,7 @@ def run(text: str, folder: pathlib.Path, build: pathlib.Path) -> str | None:
                               capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"did not end within {SECONDS} s: {text}"
-    # A verdict over two runs may well be "cannot tell".
+    # A verdict over two runs may be "cannot tell".
     good = (0, 1, 2) if "cnn_compare" in text else (0,)
     if done.returncode in good:
         return None
@@ -165,18 +165,19 @@ def run(text: str, folder: pathlib.Path, build: pathlib.Path) -> str | None:
 
 
 def unknown_names(command: Command, known: set[str]) -> list[str]:
-    """Scripts, flags of cnn_benchmarks and of scripts, and presets that do not exist."""
+    """Returns the scripts, flags and presets that do not exist."""
     missing = []
     for text in command.text.split("&&"):
         missing += [word for word in re.findall(r"(?<!\S)scripts/[\w./]+", text) if not (ROOT / word).exists()]
-        # These hand their flags on to the program.
+        # These scripts pass their flags on to the program.
         passed_on = re.split(r"scripts/run\.sh|train\.sbatch|(?:^|[\s/])cnn_benchmarks(?=\s|$)", text, maxsplit=1)
         if len(passed_on) == 2 and "suite.sh" not in text:
             missing += [f"--{name}" for name in flag_names(passed_on[1])
                         if name not in known and not (name.startswith("no") and name[2:] in known)]
         own = re.match(r"\s*(?:python3 )?(scripts/[\w./]+)(.*)", passed_on[0])
         if own and (ROOT / own[1]).is_file():
-            parts = [ROOT / own[1], *(ROOT / own[1]).with_suffix("").glob("*.py")]  # peers.sh hands flags on to peers/*.py
+            # peers.sh passes flags on to peers/*.py.
+            parts = [ROOT / own[1], *(ROOT / own[1]).with_suffix("").glob("*.py")]
             source = "".join(path.read_text(encoding="utf-8") for path in parts)
             before_program = re.split(r"\sbuild/cpu/", own[2], maxsplit=1)[0]
             missing += [f"{own[1]} --{name}" for name in re.findall(r"(?<!\S)--([a-z][a-z_]*)", before_program)
@@ -188,7 +189,7 @@ def unknown_names(command: Command, known: set[str]) -> list[str]:
 
 
 def reads_png(build: pathlib.Path) -> bool:
-    """Whether make_records takes the images that make_images() makes."""
+    """Returns whether make_records accepts the images of make_images()."""
     with tempfile.TemporaryDirectory(prefix="readme_commands.") as name:
         make_images(pathlib.Path(name) / "in")
         done = subprocess.run([build / "make_records", f"{name}/in", f"{name}/out"], capture_output=True, text=True, check=False)
@@ -198,7 +199,7 @@ def reads_png(build: pathlib.Path) -> bool:
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
     only_check = sys.argv[2:] == ["--check"]
-    # As absl's, the help ends with exit code 1. The flags that do not act come last.
+    # Like absl's help, this one ends with exit code 1. It lists the flags without effect last.
     listed = subprocess.run([build / "cnn_benchmarks", "--helpfull"], capture_output=True, text=True, check=False)
     acting = listed.stdout.split("\nFlags of the original without effect here:")[0]
     known = set(re.findall(r"--(?:\[no\])?([a-z][a-z_0-9]*)", acting)) | {"help", "helpfull"}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/gpu_check as a rehearsal on the CPU, with the program of a build (the first argument), on toy models through
-# all that rows on a GPU go through: every row is good, and a second call finds them all.
+# rehearsal.sh BUILD: runs scripts/gpu_check as a rehearsal on the CPU, with toy models and all steps of rows on a GPU.
+# Every row must be good, and a second call must find them all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

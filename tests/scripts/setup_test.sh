@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where everything is installed, setup.sh says nothing, changes nothing and is quick.
+# Checks that setup.sh prints nothing, changes nothing and is fast if everything is installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -15,7 +15,7 @@ said=$(scripts/setup.sh 2>&1)
 elapsed_ms=$((($(date +%s%N) - started) / 1000000))
 [[ -z $said ]] || { echo "it said: $said"; exit 1; }
 [[ $(state) == "$before" ]] || { echo "it changed build/deps"; exit 1; }
-# It takes 0.05 s; the limit leaves room for a machine busy with other tests.
+# It takes 0.05 s; the limit allows for a machine that is busy with other tests.
 ((elapsed_ms < 3000)) || { echo "it took $elapsed_ms ms"; exit 1; }
 
 if said=$(scripts/setup.sh --nonsense 2>&1); then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# silent_rank.sh TESTS: of six ranks, which cannot see one another's processes, one stops. Not all of them watch it; all others must name it.
+# silent_rank.sh TESTS: stops one of six ranks that cannot see each other's processes. Only some ranks watch it, but all
+# other ranks must name it.
 set -uo pipefail
 command -v mpirun >/dev/null || {
   echo "skipped: there is no mpirun; scripts/setup.sh installs it"

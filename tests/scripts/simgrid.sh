@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# simgrid.sh BUILD_FOLDER: the lists of 256 and 1,024 ranks in SimGrid, and what they tell one another, close to the lower bound.
+# simgrid.sh BUILD_FOLDER: simulates the all-reduces and all-gathers of 256 and 1,024 ranks in SimGrid; they must be
+# close to the lower bound.
 set -euo pipefail
 [[ -e /usr/include/simgrid/s4u.hpp ]] || {
   echo "skipped: there is no SimGrid; apt-get install libsimgrid-dev, as scripts/setup.sh does where it can"

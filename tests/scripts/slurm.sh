@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# slurm.sh PROGRAM: under srun and sbatch, on two nodes that this machine plays, ranks print what they print under mpirun,
-# and end by the same codes; scancel ends a batch job after the running step, with its result.
+# slurm.sh PROGRAM: runs srun and sbatch on two emulated nodes of this machine. Ranks must print the same lines as under
+# mpirun and end with the same codes; scancel must end a batch job after the running step, with its result.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 
@@ -21,8 +21,8 @@ quick=(--device=cpu --model=trivial --batch_size=2 --num_batches=3 --num_warmup_
   --nomeasure_ceilings --variable_update=horovod --comm_calibrate=off --comm_transport=mpi --comm_order=rank)
 endless=("${quick[@]}" --num_batches=100000000 --display_every=20)
 
-# Whatever was started here for this cluster has its configuration in the environment. A node's processes end with the
-# first one of its name space.
+# All processes of this cluster have its configuration in their environment. A node's processes end with the first
+# process of its namespace.
 processes() {
   local environment
   for environment in /proc/[0-9]*/environ; do
@@ -45,7 +45,7 @@ fail() {
   say "$*"
   exit 1
 }
-# soon COMMAND...: whether it succeeds within two minutes.
+# soon COMMAND...: returns whether the command succeeds within two minutes.
 soon() {
   local waited
   for ((waited = 0; waited < 600; ++waited)); do
@@ -63,8 +63,8 @@ s = [socket.socket() for _ in range(3)]
 print(*[x.getsockname()[1] for x in s])'
 }
 
-# Nodes do not see one another's processes and shared memory, have folders of their own for what their daemons put into
-# /tmp, and no cgroups.
+# Nodes do not see each other's processes and shared memory, have their own folders for their daemons' files in /tmp,
+# and have no cgroups.
 start_cluster() {
   local ports node
   read -r -a ports < <(free_ports)
@@ -110,7 +110,7 @@ CONF
 }
 nodes_are_idle() { [[ $(sinfo --noheader --format='%T %D') == "idle 2" ]]; }
 
-# run NAME COMMAND...: leaves NAME.out and NAME.err, and the exit code in `code`.
+# run NAME COMMAND...: writes NAME.out and NAME.err, and sets `code` to the exit code.
 run() {
   local name=$1
   shift
@@ -119,7 +119,7 @@ run() {
 }
 by_srun=(srun --mpi=pmix --nodes=2 --ntasks=4)
 by_mpirun=(bash "$root/tests/scripts/as_ranks.sh" 4)
-# The lines of a run without the measured speeds. Ranks print at any moment.
+# Prints the lines of a run without the measured speeds, sorted because ranks print at any moment.
 lines_of() { sed -E 's/[0-9.]+ \+\/- [0-9.]+ \(jitter = [0-9.]+\)//; s/^(total images\/sec:).*/\1/' "$folder/$1.out" | sort; }
 
 prints_the_same_lines() {
@@ -142,8 +142,8 @@ ends_by_the_same_codes() {
   [[ ${codes[*]} == "1 1" ]] || fail "a wrong flag ends srun and mpirun with ${codes[*]}"
 }
 
-# Rank 1 is killed; the other must say so. Both are on one host, because Open MPI itself ends a rank whose TCP connection
-# breaks while it sends.
+# Kills rank 1; the other rank must report it. Both are on one host, because Open MPI itself ends a rank whose TCP
+# connection breaks while it sends.
 names_a_killed_rank() {
   local launcher started codes=()
   # shellcheck disable=SC2034  # used by its name
@@ -174,7 +174,7 @@ refuses_tasks_without_pmix() {
     fail "four tasks without PMIx do not say once what to do"
 }
 
-# submit OPTION... -- FLAG...: sets `job`, whose log is JOB.log in the folder.
+# submit OPTION... -- FLAG...: submits a batch job and sets `job`; its log is JOB.log in the folder.
 submit() {
   local options=()
   while [[ $1 != -- ]]; do
@@ -185,7 +185,7 @@ submit() {
 }
 state_of() { scontrol show job "$1" | sed -n 's/.*JobState=\([A-Z]*\).*/\1/p; s/.*[^d]ExitCode=\([0-9]*\):.*/\1/p' | tr '\n' ' '; }
 has_ended() { [[ $(state_of "$1") =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL) ]]; }
-# ends JOB TEXT: its state, or state and exit code, become these.
+# ends JOB TEXT: checks that the job's state, or its state and exit code, become these.
 ends() {
   soon has_ended "$1" || fail "job $1 does not end: $(state_of "$1")"
   [[ $(state_of "$1") == "$2 "* ]] || fail "job $1 ended as $(state_of "$1"), not as $2"
@@ -212,7 +212,7 @@ batch_jobs_leave_results_and_codes() {
   has_line "$folder/$job.log" "CNN_LAUNCHER=rsh: there are srun and mpirun" || fail "job $job has accepted rsh"
 }
 
-# Under srun alone: Slurm ends the daemons of mpirun together with the ranks.
+# This works under srun alone, because Slurm ends mpirun's daemons together with the ranks.
 scancel_ends_a_job_with_its_result() {
   submit -- "${endless[@]}"
   soon has_line "$folder/$job.log" '^20\s+images/sec' || fail "job $job does not train"

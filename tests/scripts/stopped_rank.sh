@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# stopped_rank.sh PROGRAM: of three ranks one stops as it comes to a call of MPI that waits for all; the others must
-# name it and end with 75.
+# stopped_rank.sh PROGRAM: stops one of three ranks when it enters a collective of MPI. The others must name it and end
+# with 75.
 set -uo pipefail
 for tool in mpirun mpicc; do
   command -v $tool >/dev/null || {
@@ -11,7 +11,7 @@ done
 here=$(dirname "${BASH_SOURCE[0]}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Preloaded into the ranks: rank $STOP_RANK stops itself when it comes to the call $STOP_IN.
+# This library is preloaded into the ranks: rank $STOP_RANK stops itself when it enters the call $STOP_IN.
 cat >"$folder/stop_in_call.c" <<'C'
 #include <mpi.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ C
 mpicc -shared -fPIC -o "$folder/stop_in_call.so" "$folder/stop_in_call.c" || exit 1
 failed=0
 
-# expect CALL RANK TEXT: rank RANK stops in the call, and somebody says the text.
+# expect CALL RANK TEXT: checks that another rank prints the text if rank RANK stops in the call.
 expect() {
   local said status
   said=$(timeout -s KILL 120 bash "$here/as_ranks.sh" 3 env LD_PRELOAD="$folder/stop_in_call.so" STOP_IN="$1" STOP_RANK="$2" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/suite.sh with programs that only pretend: what runs when, what is collected, how it goes on after a stop.
+# Tests scripts/suite.sh with fake programs: the order of runs, the collected results, and how it resumes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 
@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# A program that notes its flags, writes a result, and fails when a file says so.
+# A fake program that logs its flags, writes a result, and fails if a file says so.
 cat >new <<'PROGRAM'
 #!/usr/bin/env bash
 if [[ $* == --helpfull ]]; then
@@ -32,7 +32,7 @@ run() { "$root/scripts/suite.sh" "$folder/suite" --program="$folder/new" "$@" 2>
 called() { wc -l <calls; }
 files_in() { (cd "$1" && echo *); }
 
-# All lines once, then all once more; as many results; progress says how far it is.
+# It runs all lines once and then all lines again, collects a result for each run, and prints its progress.
 run --out=plain --runs=2 || die "it failed: $(<said)"
 [[ $(sed 's/.*--model=\(.\).*/\1/' calls | tr -d '\n') == abab ]] || die "not in rounds: $(<calls)"
 [[ $(files_in plain/new) == 'a.1.json a.2.json b.1.json b.2.json' ]] || die "results: $(files_in plain/new)"
@@ -40,19 +40,19 @@ grep -q '^\[4/4\] b, run 2: 42.5 images/sec' said || die "no progress: $(<said)"
 grep -q 'left$' said || die "no time left: $(<said)"
 grep -q -- '--batch_size=2 --result_json' calls || die "a comment became a flag: $(<calls)"
 
-# The same call has nothing to do; a result that is missing is made again, and only that.
+# The same call has nothing to do. If a result is missing, only that run is repeated.
 run --out=plain --runs=2
 (($(called) == 4)) || die "it ran again: $(<calls)"
 rm plain/new/a.2.json
 run --out=plain --runs=2
 (($(called) == 5)) || die "not just the missing one: $(<calls)"
 
-# Another program or suite does not mix with what is there.
+# Results of another program or suite must not mix with existing ones.
 echo '# changed' >>new
 ! run --out=plain || die "mixed two programs"
 grep -q 'runs of another program' said || die "said: $(<said)"
 
-# A run that fails is told with what it said, leaves no result, and the others go on.
+# A failed run is reported with its output and leaves no result, and the others continue.
 touch fail
 ! run --out=failing --runs=1 || die "a failure passed"
 for words in 'b, run 1: FAILED' 'no room' '1 of 2 runs failed'; do
@@ -62,7 +62,7 @@ done
 rm fail
 run --out=failing --runs=1 || die "it did not go on: $(<said)"
 
-# With a base both run, by one file of turns for each pair; an old base runs in alternation.
+# With a base, both programs run, with one file of time slices per pair; a base without time slices alternates by runs.
 : >calls
 run --out=pairs --runs=2 --only=a --base="$folder/base" || die "pairs failed: $(<said)"
 for side in base new; do
@@ -75,7 +75,7 @@ run --out=aged --runs=2 --only=a --base="$folder/old"
   die "no alternation: $(<calls)"
 grep -q 'does not know --take_turns' said || die "said: $(<said)"
 
-# A line with lists is one configuration of each combination; flags that take lists themselves keep theirs.
+# A line with lists makes one configuration of each combination; flags that take lists themselves keep their commas.
 printf 'net: --model=a,b --batch_size=2,4 --emulate_link_gbps=0.5,0.5   # swept\nplain: --model=c\n' >suite
 listed=$(run --list)
 [[ $listed == 'net.model-a.batch_size-2: --model=a --batch_size=2 --emulate_link_gbps=0.5,0.5
@@ -97,7 +97,7 @@ printf 'net: --batch_size=2,,4\n' >suite
 grep -q 'an empty value' said || die "said: $(<said)"
 printf 'a: --model=a\nb: --model=b\n' >suite
 
-# Messages name what is wrong.
+# Messages must name the error.
 for wrong in '--runs=0:wants a number' '--nonsense:no option' '--only=z:no line to run' '--base=/no/program:no program'; do
   ! run --out=wrong "${wrong%%:*}" || die "took ${wrong%%:*}"
   grep -q "${wrong#*:}" said || die "${wrong%%:*} said: $(<said)"
@@ -106,8 +106,8 @@ printf 'a --model=a\n' >suite
 ! run --out=wrong || die "took a line without a name"
 grep -q 'line 1: wants' said || die "said: $(<said)"
 
-# Nothing in a hostile suite is executed. The program gets its words as they stand there, and a refusal is one line of a
-# bounded length.
+# No part of a hostile suite may be executed. The program must get its words unchanged, and a refusal must be one line
+# of bounded length.
 refused() {  # WORDS OF THE MESSAGE: the suite that was written is refused with these
   : >calls
   ! run --out="refused" --runs=1 || die "took a suite of which it should say '$1'"
@@ -152,11 +152,11 @@ refused 'more than'
 refused 'has more than 200 letters'
 printf 'a: --model=a\na: --model=b\n' >suite
 refused "a second 'a'"
-printf 'a: --model=a\r\n' >suite  # as editors of Windows leave it
+printf 'a: --model=a\r\n' >suite  # with the line ends of Windows editors
 run --out=windows --runs=1 || die "a carriage return: $(<said)"
 grep -q 'new --model=a --result_json' calls || die "ran: $(cat -v calls)"
 
-# The suites that come with it can be read.
+# The suites in the repository must be readable.
 for each in "$root"/scripts/suites/*; do
   "$root/scripts/suite.sh" "$(basename "$each")" --program="$folder/new" --out="all/$(basename "$each")" --runs=1 2>said || die "$each: $(<said)"
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every script parses; those with a linter at hand are clean by it as well.
+# Checks that every script parses, and runs the linters that are installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# TensorBoard's own reader opens the event files: of a training that is continued, and of an evaluation. Skipped where
-# TensorBoard cannot be installed.
+# Opens the event files of a resumed training and of an evaluation with TensorBoard's own reader. Skips if TensorBoard
+# cannot be installed.
 #
 #   tests/scripts/tensorboard.sh CNN_BENCHMARKS FOLDER     FOLDER: where a virtual environment with TensorBoard is kept
 set -euo pipefail
@@ -22,9 +22,9 @@ run() {
 }
 summaries=(--num_warmup_batches=0 --summary_verbosity=3 --save_summaries_steps=1 --print_training_accuracy)
 run "${summaries[@]}" --num_batches=4
-rm "$folder"/train/checkpoint "$folder"/train/model.ckpt-*  # as if the run had been killed before it saved
+rm "$folder"/train/checkpoint "$folder"/train/model.ckpt-*  # as if the run had been killed before saving
 run "${summaries[@]}" --num_batches=2
-run "${summaries[@]}" --num_batches=3  # goes on from step 2
+run "${summaries[@]}" --num_batches=3  # resumes after step 2
 run --eval --num_batches=2 --eval_dir="$folder/eval"
 
 "$environment/bin/python" "$root/tests/scripts/tensorboard_reads.py" "$folder/train" "$folder/eval"

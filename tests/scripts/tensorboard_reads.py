@@ -1,4 +1,4 @@
-"""Reads event files by TensorBoard's EventAccumulator and checks what it finds.
+"""Reads event files by TensorBoard's EventAccumulator and checks their scalars, histograms and images.
 
     tensorboard_reads.py TRAIN_DIR EVAL_DIR
 """
@@ -27,7 +27,7 @@ def check_training(folder):
     scalars = ["arena_peak_bytes", "images_per_sec", "input_wait_seconds", "learning_rate", "process_peak_bytes",
                "top_1_accuracy", "top_5_accuracy", "total_loss"]
     expect("scalars", sorted(tags["scalars"]), scalars)
-    # The last run began at step 1 again, so what earlier runs wrote of step 1 and later is gone.
+    # The last run began at step 1 again, so it hides what earlier runs wrote for step 1 and later steps.
     for tag in scalars:
         expect(f"steps of {tag}", [event.step for event in events.Scalars(tag)], [1, 2, 3])
     histograms = tags["histograms"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The linters that are missing, or of another version than 14, are skipped by name: exit code 77.
+# Checks that linters that are missing, or of another version than 14, are skipped by name with exit code 77.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

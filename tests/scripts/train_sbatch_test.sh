@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The batch script for Slurm starts a rank for each GPU, NUMA node or task, by srun or mpirun, with the caller's flags
-# last. srun, mpirun, lscpu and the program are stand-ins that say what they were given.
+# Checks that the batch script for Slurm starts a rank for each GPU, NUMA node or task, by srun or mpirun, with the
+# caller's flags last. Fakes of srun, mpirun, lscpu and the program print their arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 script=$PWD/scripts/cluster/train.sbatch
@@ -25,13 +25,13 @@ printf ' <%s>' "$@"
 FAKE
 printf '#!/bin/bash\nprintf "# NUMA\\n0\\n1\\n0\\n1\\n\\n"\n' >"$folder/bin/lscpu"
 printf '#!/bin/bash\n' >"$folder/submitted/build/cpu/cnn_benchmarks"
-for tool in bash hostname sed sort wc grep; do  # nothing else, for cnn_benchmarks may be installed
+for tool in bash hostname sed sort wc grep; do  # nothing else, because cnn_benchmarks may be installed
   ln -s "$(command -v "$tool")" "$folder/bin/$tool"
 done
 chmod +x "$folder"/bin/{srun,mpirun,lscpu} "$folder/submitted/build/cpu/cnn_benchmarks"
 
 fail() { echo "train_sbatch_test: $*" >&2; exit 1; }
-# batch VARIABLE=VALUE... -- FLAG...: what the script says in a job with these variables.
+# batch VARIABLE=VALUE... -- FLAG...: prints the script's output in a job with these variables.
 batch() {
   local variables=()
   while [[ $1 != -- ]]; do
@@ -41,7 +41,8 @@ batch() {
   env -i PATH="$folder/bin" SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_CPUS_ON_NODE=16 \
     SLURM_SUBMIT_DIR="$folder/submitted" "${variables[@]}" bash "$script" "$@" 2>&1
 }
-# gives WANTED STATUS VARIABLE... -- FLAG...: ends by that status, and every word of WANTED, parted by |, occurs in order.
+# gives WANTED STATUS VARIABLE... -- FLAG...: checks the status, and that every word of WANTED, separated by |, occurs
+# in order.
 gives() {
   local wanted=$1 status=0 said part rest
   said=$(batch "${@:3}") || status=$?

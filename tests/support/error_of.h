@@ -7,7 +7,7 @@
 
 namespace cnn::tests {
 
-// Returns what the Error said that `work` threw; empty if it threw none.
+// Returns the message of the Error that `work` throws, or "" if it throws none.
 inline std::string error_of(const std::function<void()>& work) {
   try {
     work();

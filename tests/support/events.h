@@ -14,7 +14,7 @@
 
 namespace cnn::tests {
 
-// A reader of TensorBoard's event files that shares no code with their writer.
+// Reads TensorBoard's event files without any code of their writer.
 
 inline std::uint32_t slow_crc32c(std::string_view bytes) {
   std::uint32_t crc = ~0U;
@@ -37,7 +37,7 @@ Number number_in(std::string_view bytes, std::size_t at) {
   return number;
 }
 
-// The data of each record of a TFRecord file. Throws where a checksum or a length is wrong.
+// Returns the data of each record of a TFRecord file. Throws if a checksum or a length is wrong.
 inline std::vector<std::string> records_of(std::string_view file) {
   constexpr std::size_t header = 12, footer = 4;
   std::vector<std::string> records;
@@ -60,8 +60,8 @@ inline std::vector<std::string> records_of(std::string_view file) {
   return records;
 }
 
-// The fields of a protocol buffer by number, in the order in which they stand: numbers as eight
-// bytes, fixed ones as their bytes, others as what they hold.
+// Returns the fields of a protocol buffer by number, in their order. Varints become eight bytes;
+// all other fields become their own bytes.
 inline std::multimap<std::uint64_t, std::string> fields_of(std::string_view message) {
   std::multimap<std::uint64_t, std::string> fields;
   std::size_t at = 0;
@@ -102,14 +102,14 @@ inline std::string field(const std::multimap<std::uint64_t, std::string>& fields
 
 struct EventValue {
   float scalar = 0;
-  std::string image, histogram;  // messages; empty where it is no such value
+  std::string image, histogram;  // messages; empty if the value is of another kind
 };
 
 struct ReadEvent {
   double wall_time = 0;
   std::int64_t step = 0;
   std::string version, graph, session_log;
-  std::map<std::string, EventValue> values;  // by tag
+  std::map<std::string, EventValue> values;  // values by tag
 };
 
 inline EventValue value_of(const std::multimap<std::uint64_t, std::string>& fields) {
@@ -139,7 +139,7 @@ inline ReadEvent event_of(std::string_view message) {
   return event;
 }
 
-// Event files of a folder, in the order in which TensorBoard reads them.
+// Returns the event files of a folder in the order in which TensorBoard reads them.
 inline std::vector<std::string> event_files(const std::filesystem::path& folder) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -13,13 +13,13 @@
 
 namespace cnn::tests {
 
-// A new empty folder that no other test has, also where tests run side by side; removed with all
-// that is in it.
+// A new, empty and unique folder, even for tests that run concurrently. The destructor removes it
+// with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    // In memory where there is room (a container may have little): a test should not wait for the
-    // disk's fsync.
+    // Uses memory if there is enough (a container may have little), so that tests do not wait for
+    // fsync on a disk.
     const std::filesystem::path memory = "/dev/shm";
     std::error_code none;
     const std::filesystem::space_info space = std::filesystem::space(memory, none);
@@ -41,14 +41,14 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
 
-  // The file of that name, in a folder that is made where there is none.
+  // Writes a file of that name and makes its folder if necessary. Returns the file's path.
   std::filesystem::path write(const std::string& name, const std::string& bytes) const {
     std::filesystem::path path = path_ / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
-  std::vector<std::string> names() const {  // sorted
+  std::vector<std::string> names() const {  // names of the files, sorted
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
       names.push_back(entry.path().filename().string());

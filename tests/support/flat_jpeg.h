@@ -8,7 +8,8 @@
 
 namespace cnn::tests {
 
-// A baseline JPEG file of one grey value, without a library: all coefficients but the first are 0.
+// Encodes a baseline JPEG file of one grey value without a library: all coefficients except the
+// first are 0.
 class FlatJpeg {
  public:
   static std::string encode(int height, int width, int value) {
@@ -36,11 +37,12 @@ class FlatJpeg {
     file_ += std::string(64, '\1');
     bytes(
         {0xFF, 0xC0, 0, 11, 8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0});
-    // Codes of the first coefficient's number of bits: 0 for none, 10 for those of the value.
+    // The Huffman codes of the first coefficient's bit count: 0 stands for no bits, 10 for those of
+    // the value.
     bytes({0xFF, 0xC4, 0, 21, 0, 1, 1});
     file_ += std::string(14, '\0');
     bytes({0, coefficient == 0 ? 1 : bits_of(coefficient)});
-    bytes({0xFF, 0xC4, 0, 20, 0x10, 1});  // the end of a block is the code 0
+    bytes({0xFF, 0xC4, 0, 20, 0x10, 1});  // code 0 ends a block
     file_ += std::string(15, '\0');
     bytes({0});
     bytes({0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0});

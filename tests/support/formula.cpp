@@ -14,7 +14,7 @@ std::uint64_t stream_of(std::string_view name, std::uint64_t seed) {
 float unit_of(std::uint64_t bits) { return static_cast<float>(bits >> 40) * 0x1p-23F - 1.0F; }
 
 struct Line {
-  float offset = 0, slope = 1;  // value = offset + slope * u
+  float offset = 0, slope = 1;  // the value is offset + slope * u
 };
 
 Line line_of(std::string_view name, const Shape& saved) {

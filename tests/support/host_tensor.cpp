@@ -8,7 +8,7 @@
 #include "runtime/divide_up.h"
 #include "runtime/error.h"
 
-// AddressSanitizer's; null without it.
+// These are AddressSanitizer's functions; they are null without it.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::weak]] void __asan_poison_memory_region(const volatile void* from,
                                                           std::size_t bytes);
@@ -20,15 +20,15 @@ namespace cnn::tests {
 
 namespace {
 
-constexpr std::size_t line = 64;  // alignment, and bytes of the guard
+constexpr std::size_t line = 64;  // bytes of alignment and of the guard region
 constexpr std::byte guard{0xA5}, unwritten{0xFF};
-constexpr std::size_t part_alignment = 16;  // bytes, of what lies inside another tensor
+constexpr std::size_t part_alignment = 16;  // bytes of alignment of a view
 
-// Places of the elements of a tensor: rows of channels of pixels, stored in blocks of channels.
+// The storage order of a tensor: rows of channels of pixels, stored in blocks of channels.
 struct Order {
   std::int64_t outer = 1, channels = 1, pixels = 1;
-  std::int64_t block = 1;  // channels that lie side by side
-  std::int64_t pitch = 1;  // from one block to the next
+  std::int64_t block = 1;  // adjacent channels
+  std::int64_t pitch = 1;  // elements from one block to the next
 
   explicit Order(const TensorDesc& desc) {
     const Shape& shape = desc.shape;
@@ -55,7 +55,7 @@ struct Order {
 
   std::int64_t padded_channels() const { return round_up(channels, block); }
 
-  // visit(stored index, row-major index or -1 for a padded channel)
+  // Calls visit(stored index, row-major index or -1 for a padded channel).
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::int64_t n = 0; n < outer; ++n) {
@@ -85,7 +85,7 @@ bool is_number(Plain value) {
   return value == value;
 }
 
-// All ones in every bit, as tensors start: a kernel that computes NaN makes others.
+// Returns whether all bits are one, as in a new tensor; a kernel's own NaN has other bits.
 template <class Stored>
 bool is_unwritten(const Stored& value) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -111,7 +111,7 @@ constexpr auto f16_to_float = [](Float16 value) { return to_float(value); };
 
 constexpr auto same = [](auto value) { return value; };
 
-// Where AddressSanitizer watches, it finds reads past a tensor too.
+// Under AddressSanitizer, reads past a tensor are detected too.
 void forbid(const std::byte* from, std::size_t bytes) {
   if (__asan_poison_memory_region != nullptr) {
     __asan_poison_memory_region(from, bytes);

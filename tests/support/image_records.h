@@ -7,7 +7,7 @@
 
 namespace cnn::tests {
 
-// TFRecord files of tf.train.Example as ImageNet's are, written without the code that reads them.
+// Writes TFRecord files of tf.train.Example like ImageNet's, without the code that reads them.
 class ImageRecords {
  public:
   static std::string number(std::uint64_t value, int bytes) {
@@ -17,7 +17,7 @@ class ImageRecords {
     }
     return text;
   }
-  // The record of one Example.
+  // Returns the record of one Example.
   static std::string record(const std::string& image, int label) {
     const std::string example = field(
         1, feature("image/encoded", field(1, field(1, image))) +

@@ -11,7 +11,7 @@ namespace cnn::tests {
 
 namespace {
 
-// value = middle + spread * u with u uniform in [-1, 1).
+// A value is middle + spread * u, where u is uniform in [-1, 1).
 struct Distribution {
   double middle = 0, spread = 1;
 };
@@ -33,7 +33,7 @@ Distribution distribution_of(const TensorInfo& info) {
   }
   const Shape& shape = info.desc.shape;
   if (info.role == Role::parameter && shape.rank() >= 2) {
-    // Weights [O, ...] or [in, out]: uniform with variance 1 / fan_in.
+    // Weights [O, ...] or [in, out] are uniform with variance 1 / fan_in.
     const std::int64_t fan_in = shape.rank() == 2 ? shape[0] : shape.elements() / shape[0];
     return {0, std::sqrt(3.0 / static_cast<double>(fan_in))};
   }

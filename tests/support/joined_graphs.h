@@ -15,14 +15,14 @@
 #include "runtime/program.h"
 #include "tests/support/test_ops.h"
 
-// Images of which some lie inside others, as joins and splits in place make them.
+// Builds graphs in which some images are views of others, as concat and split in place make them.
 namespace cnn::tests {
 
 inline TensorDesc image(std::int64_t channels, std::int64_t height = 1) {
   return {.shape = {2, channels, height, 3}, .layout = Layout::nhwc};
 }
 
-// Several images become one, of all their channels.
+// Concatenates the channels of several images.
 class Join final : public TestOp {
  public:
   explicit Join(TestOpOptions options = {}) : TestOp(options) {}
@@ -49,7 +49,7 @@ class Join final : public TestOp {
   }
 };
 
-// Four channels of an image.
+// Takes four channels of an image.
 class Take final : public TestOp {
  public:
   explicit Take(std::size_t first, TestOpOptions options = {}) : TestOp(options), first_(first) {}
@@ -69,8 +69,8 @@ class Take final : public TestOp {
   std::size_t first_;
 };
 
-// Runs an op on images at any pitch, and plain tensors; its results are NaNs first. The data that a
-// join or a take would copy to its own place is there already.
+// Runs an op on images of any pitch and on plain tensors. Its results start as NaN. A join or a
+// take of a view copies nothing, because the data is already in place.
 class SpreadKernel final : public Kernel {
  public:
   explicit SpreadKernel(const Op& op) : op_(op) {}
@@ -91,7 +91,7 @@ class SpreadKernel final : public Kernel {
            (op_.name() == "take" && lies_inside(operands.out[0], operands.in[0]));
   }
 
-  // Returns the place of the element that would lie at `i` without gaps between pixels.
+  // Returns the offset of the element whose offset would be `i` if pixels had no gaps.
   static std::size_t place(const TensorDesc& desc, std::size_t i) {
     if (desc.layout != Layout::nhwc) {
       return i;
@@ -155,9 +155,9 @@ inline KernelTable spread_kernels() {
   return table;
 }
 
-// A graph of some tens of nodes on three lanes: images of which some become parts of one, wholly in
-// place or copied, and parts of it that are read on their own; values that are read much later;
-// ops in place; updates; images of no height. Another one for each seed.
+// A random graph of some tens of nodes on three lanes, one per seed. It has images joined in place
+// or by copies, views that are read on their own, values that are read much later, ops in place,
+// updates and images of height zero.
 class RandomJoins {
  public:
   explicit RandomJoins(unsigned seed) : random_(seed) {
@@ -185,7 +185,7 @@ class RandomJoins {
   };
 
   std::size_t any(std::size_t below) { return random_() % below; }
-  // Mostly late values, so that chains form; sometimes an old one, so that some live long.
+  // Prefers recent values, so that chains form; an occasional old one makes a live interval long.
   Value some() {
     const std::size_t back =
         any(4) == 0 ? images_.size() : std::min<std::size_t>(3, images_.size());
@@ -196,7 +196,7 @@ class RandomJoins {
     return {.lane = lanes[any(4)], .in_place = any(2) == 0};
   }
 
-  // The ops of tests know no layouts.
+  // The test ops ignore layouts, so this sets those of the outputs.
   Value make(std::shared_ptr<const Op> op, const std::vector<Value>& in,
              const std::vector<TensorDesc>& out) {
     Node node{.op = std::move(op), .inputs = {}, .outputs = {}};
@@ -244,7 +244,7 @@ class RandomJoins {
     }
   }
 
-  // Joins two or three images, and goes on with some of its channels.
+  // Joins two or three images and continues with some of the result's channels.
   void join() {
     std::vector<Value> parts;
     for (std::size_t p = 2 + any(2); p > 0; --p) {
@@ -276,7 +276,7 @@ class RandomJoins {
 
   std::mt19937 random_;
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
-  std::vector<Value> images_;  // of four channels
+  std::vector<Value> images_;  // images of four channels
   std::vector<Value> empty_;
   Value weight_;
   std::vector<Part> parts_;

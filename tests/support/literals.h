@@ -9,7 +9,7 @@
 #include "runtime/op.h"
 #include "tests/support/host_tensor.h"
 
-// Small tensors written out in a test, and ops run on them by their plain loops.
+// Writes small tensors as literals and runs ops on them by their reference loops.
 namespace cnn::tests {
 
 template <class T>
@@ -19,7 +19,7 @@ inline constexpr DataType type_of<std::int32_t> = DataType::i32;
 template <>
 inline constexpr DataType type_of<std::uint8_t> = DataType::u8;
 
-// Row-major; of T float, int32 or uint8.
+// Returns a row-major tensor; T is float, int32 or uint8.
 template <class T = float>
 HostTensor tensor(const Shape& shape, const std::vector<T>& values) {
   HostTensor result(layers::described(shape, type_of<T>));
@@ -30,7 +30,7 @@ HostTensor tensor(const Shape& shape, const std::vector<T>& values) {
 
 inline std::span<const float> floats(const HostTensor& t) { return t.view().as<float>(); }
 
-// The outputs of an op on plain tensors.
+// Returns the outputs of an op on plain tensors.
 template <class... Tensors>
 std::vector<HostTensor> run(const Op& op, const Tensors&... tensors) {
   const std::vector<TensorView> in{tensors.view()...};

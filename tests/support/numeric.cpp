@@ -17,7 +17,7 @@ double root_mean_square(std::span<const float> values) {
   return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(values.size(), 1)));
 }
 
-// accepts(expected, actual) says whether a pair may differ so.
+// accepts(expected, actual) returns whether this difference is allowed.
 template <class T, class Accepts>
 std::optional<std::string> first_refused(std::span<const T> expected, std::span<const T> actual,
                                          Accepts accepts) {

@@ -12,7 +12,8 @@ namespace cnn::tests {
 
 namespace {
 
-// once_more: a kernel keeps nothing from run to run, so a second one changes nothing.
+// once_more: runs the kernel twice, which must not change the result, because kernels keep no
+// state.
 void run_kernel(const KernelTable& table, const Op& op, const KernelSpec& spec, Operands operands,
                 bool once_more) {
   TensorDesc bytes;
@@ -29,7 +30,7 @@ void run_kernel(const KernelTable& table, const Op& op, const KernelSpec& spec, 
   check(workspace.guard_is_intact(), "a kernel wrote past its workspace");
 }
 
-// Packed forms are known to the kernels only: their own Convert opens and closes them.
+// Only kernels know packed forms, so their own Convert packs and unpacks them.
 void convert_by_kernel(const KernelTable& table, const TensorView& from, const TensorView& to) {
   const layers::Convert convert(to.desc.type);
   const auto spec = table.describe(convert, {{from.desc}, {to.desc}});

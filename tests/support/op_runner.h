@@ -10,7 +10,7 @@
 
 namespace cnn::tests {
 
-// A stream that does everything at once, on the calling thread.
+// A stream that runs everything at once on the calling thread.
 class ImmediateStream final : public Stream {
  public:
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
@@ -20,32 +20,32 @@ class ImmediateStream final : public Stream {
   void synchronize() override {}
 };
 
-// The results of a kernel. All tensors are plain.
+// The results of running a kernel; all tensors are plain.
 struct OpRun {
-  Signature signature;             // what the kernel ran in
-  std::vector<HostTensor> before;  // its inputs, rounded to the types it reads
-  std::vector<HostTensor> after;   // its inputs afterwards: mutated ones have changed
+  Signature signature;             // the signature that the kernel accepted
+  std::vector<HostTensor> before;  // its inputs, rounded to the types that it reads
+  std::vector<HostTensor> after;   // its inputs afterwards, some of them changed
   std::vector<HostTensor> out;
 };
 
-// An output that lies in the place of an input.
+// A pair of an input and an output that share their bytes.
 struct InPlace {
   std::size_t input = 0, output = 0;
 };
 
-// Runs one op by the kernel of a table. `asked` as the layout pass would ask; `in` are plain
-// values. Outputs and workspace start as NaN. shared: which outputs lie in the place of which
-// inputs. Nothing: the table has no kernel for it, or two that are to share bytes differ in size.
-// Throws Error on a write past an operand's end or between its pixels, on padding that is not zero,
-// and on an input that changed although the op does not mutate it.
+// Runs one op by a table's kernel. asked: the signature that the layout pass would request. in:
+// plain values. shared: the outputs that overwrite inputs. Outputs and workspace start as NaN.
+// Returns nothing if the table has no kernel or if an input and output to share differ in size.
+// Throws Error for a write past an operand's end or between its pixels, for padding that is not
+// zero, and for a changed input that the op does not mutate.
 std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
                             std::span<const TensorView> in, std::span<const InPlace> shared = {});
 
-// A tensor in another form of the same shape, by the table's own Convert.
+// Returns a tensor in another form of the same shape, by the table's own Convert.
 HostTensor converted(const KernelTable& table, const TensorView& tensor, const TensorDesc& desc);
 
-// A tensor in the form of `desc`, and a stored one made plain again; packed forms, which only the
-// kernels know, by the table's own Convert.
+// Convert a plain tensor to the form of `desc`, and a stored one to plain. Packed forms use the
+// table's own Convert, because only kernels know them.
 HostTensor stored(const KernelTable& table, const TensorView& plain_values, const TensorDesc& desc);
 HostTensor opened(const KernelTable& table, const TensorView& tensor);
 

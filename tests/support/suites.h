@@ -12,7 +12,7 @@ struct SuiteLine {
   std::vector<std::string> flags;
 };
 
-// The lines of a file that scripts/suite.sh reads, without what it skips.
+// Returns the lines of a suite file without those that scripts/suite.sh skips.
 inline std::vector<SuiteLine> suite_lines(const std::string& path) {
   std::ifstream file(path);
   std::vector<SuiteLine> lines;

@@ -10,8 +10,8 @@
 
 namespace cnn::tests {
 
-// x -> a -> b -> c, d = c - a / 2, each of so many floats; a leaves behind b (step 3) and returns
-// for d (steps 5 and 6).
+// Returns a plan that computes x -> a -> b -> c and d = c - a / 2 on `count` floats each. Tensor a
+// is swapped out after b (step 3) and returns for d (steps 5 and 6).
 inline StepPlan swapping_plan(std::int64_t count = 64) {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->input("x", floats(count));

@@ -13,8 +13,8 @@
 
 namespace cnn::tests {
 
-// A graph of some tens of nodes on three lanes with inputs, variables, updates, in-place ops and
-// outputs; another one for each seed.
+// Returns a random graph of some tens of nodes on three lanes, one per seed, with inputs,
+// variables, updates, in-place ops and outputs.
 inline std::shared_ptr<const Graph> random_graph(unsigned seed) {
   std::mt19937 random(seed);
   auto graph = std::make_shared<Graph>();
@@ -26,7 +26,7 @@ inline std::shared_ptr<const Graph> random_graph(unsigned seed) {
   }
   const std::vector<Lane> lanes{Lane::compute, Lane::compute, Lane::side, Lane::communicate};
   const auto any = [&](const std::vector<Value>& from) {
-    // Mostly late values, so that chains form; sometimes an old one, so that some live long.
+    // Prefers recent values, so that chains form; an occasional old one makes a live interval long.
     const std::size_t back =
         random() % 4 == 0 ? from.size() : std::min<std::size_t>(3, from.size());
     return from[from.size() - 1 - random() % back];
@@ -64,7 +64,7 @@ inline std::shared_ptr<const Graph> random_graph(unsigned seed) {
   return graph;
 }
 
-// The nodes that make a tensor and all that share bytes with it.
+// Returns the nodes that make a tensor and all tensors that share bytes with it.
 inline std::vector<NodeId> makers_of_root(const Graph& graph, TensorId tensor) {
   std::vector<NodeId> makers;
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -77,8 +77,8 @@ inline std::vector<NodeId> makers_of_root(const Graph& graph, TensorId tensor) {
   return makers;
 }
 
-// Tries `attempts` random swaps and recomputations, of single nodes or of all that lies in one
-// tensor, and keeps those that give a valid plan. Adds their number to `kept`.
+// Tries `attempts` random swaps and recomputations, of single nodes or of all makers of one tensor.
+// Keeps those that give a valid plan and adds their number to `kept`.
 inline StepPlan with_random_edits(StepPlan plan, unsigned seed, int attempts, int& kept) {
   std::mt19937 random(seed);
   const Graph& graph = *plan.graph;
@@ -110,7 +110,7 @@ inline StepPlan with_random_edits(StepPlan plan, unsigned seed, int attempts, in
       plan = make_plan(plan.graph, plan.specs, std::move(schedule));
       ++kept;
     } catch (const Error&) {
-      // Not a valid edit: the tensor was not there, or the node changes something in place.
+      // An invalid edit: the tensor did not exist there, or the node changes something in place.
     }
   }
   return plan;

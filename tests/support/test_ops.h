@@ -10,7 +10,7 @@
 #include "runtime/graph.h"
 #include "runtime/op.h"
 
-// Small ops to build programs from, where it does not matter what a network computes.
+// Small ops for test programs whose results need no meaning.
 namespace cnn::tests {
 
 struct TestOpOptions {
@@ -33,7 +33,7 @@ class TestOp : public Op {
   TestOpOptions options_;
 };
 
-// out = factor * in + 1
+// Computes out = factor * in + 1.
 class Scale final : public TestOp {
  public:
   explicit Scale(float factor, TestOpOptions options = {}) : TestOp(options), factor_(factor) {}
@@ -48,7 +48,7 @@ class Scale final : public TestOp {
   float factor_;
 };
 
-// out = max(in, 0)
+// Computes out = max(in, 0).
 class Relu final : public TestOp {
  public:
   explicit Relu(TestOpOptions options = {}) : TestOp(options) {}
@@ -60,7 +60,7 @@ class Relu final : public TestOp {
   }
 };
 
-// out = in[0] - in[1] / 2: the order of the inputs matters.
+// Computes out = in[0] - in[1] / 2, so the order of the inputs matters.
 class Combine final : public TestOp {
  public:
   explicit Combine(TestOpOptions options = {}) : TestOp(options) {}
@@ -73,7 +73,7 @@ class Combine final : public TestOp {
   }
 };
 
-// Two outputs: in[0] + in[1], in[0] - in[1]. In place: in either order.
+// Computes in[0] + in[1] and in[0] - in[1]; either output may overwrite either input.
 class SumAndDifference final : public TestOp {
  public:
   explicit SumAndDifference(TestOpOptions options = {})
@@ -98,7 +98,8 @@ class SumAndDifference final : public TestOp {
   bool in_place_;
 };
 
-// in: w (mutated), g. w -= g / 4; out f32 []: sum of w before.
+// Computes w -= g / 4 for the inputs w (mutated) and g. The output is the sum of the old w, an f32
+// scalar.
 class Descend final : public TestOp {
  public:
   explicit Descend(TestOpOptions options = {}) : TestOp(options) {}
@@ -119,7 +120,7 @@ class Descend final : public TestOp {
   }
 };
 
-// Only shapes: reads everything, gives outputs as it was told, computes nothing.
+// Has only shapes: it reads all inputs, declares the given outputs and computes nothing.
 class Opaque final : public TestOp {
  public:
   explicit Opaque(std::vector<TensorDesc> outputs, TestOpOptions options = {})

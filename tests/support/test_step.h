@@ -20,13 +20,13 @@
 
 namespace cnn::tests {
 
-// How the kernels of test_kernels() behave besides computing what their op says.
+// The behaviour of test_kernels() besides computing their ops.
 struct TestKernelOptions {
-  std::size_t workspace = 0;                  // bytes; filled with NaN by every kernel that has it
-  std::chrono::microseconds longest_delay{};  // kernels sleep up to this long, each its own time
+  std::size_t workspace = 0;  // in bytes; every kernel with a workspace fills it with NaN
+  std::chrono::microseconds longest_delay{};  // each kernel sleeps for a time of its own up to this
 };
 
-// Poisons outputs and workspace with NaN, then runs the plain loops.
+// Fills outputs and workspace with NaN and then runs the reference loops.
 class TestKernel final : public Kernel {
  public:
   TestKernel(const Op& op, std::chrono::microseconds delay) : op_(op), delay_(delay) {}
@@ -37,7 +37,7 @@ class TestKernel final : public Kernel {
 
  private:
   static void poison(std::byte* data, std::size_t bytes) {
-    std::fill_n(data, bytes, std::byte{0xFF});  // unlike memset it takes no bytes at nullptr
+    std::fill_n(data, bytes, std::byte{0xFF});  // unlike memset, it accepts nullptr with no bytes
   }
 
   void compute(const Operands& operands) const {
@@ -72,22 +72,23 @@ inline KernelTable test_kernels(TestKernelOptions options = {}) {
   return table;
 }
 
-// Numbers that differ from one another and are exact in f32.
+// Fills with numbers that differ and are exact in f32.
 inline void fill(std::span<float> values, int seed) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>((static_cast<int>(i) * 37 + seed * 11) % 101) / 32 - 1;
   }
 }
 
-// Compares bits: a NaN equals itself, zeros of two signs differ.
+// Compares bits: a NaN equals itself, and zeros of two signs differ.
 inline bool identical(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Every lane has a stream of its own, however little it copies.
+// Gives every lane a stream of its own, however little it copies.
 inline constexpr ExecutorOptions lanes_apart{.copies_beside_compute = 0};
 
-// A program with all that it needs to run: device, variables, inputs, arena with canaries behind.
+// A program with everything that it needs to run: device, variables, inputs, and an arena followed
+// by canaries.
 class TestStep {
  public:
   TestStep(StepPlan plan, const KernelTable& table, CpuOptions options = {})
@@ -96,7 +97,7 @@ class TestStep {
   explicit TestStep(Program program, CpuOptions options = {})
       : TestStep(std::move(program), std::make_unique<CpuDevice>(std::move(options))) {}
 
-  // device: one whose memory the host can read and write.
+  // device: the host must be able to read and write its memory.
   TestStep(Program program, std::unique_ptr<Device> device, ExecutorOptions options = lanes_apart)
       : options_(options), device_(std::move(device)), variables_(*program.plan.graph) {
     const Graph& graph = *program.plan.graph;
@@ -115,7 +116,7 @@ class TestStep {
     start(std::move(program));
   }
 
-  // Goes on by another plan of the same graph, with the same kernels and variables.
+  // Continues with another plan of the same graph, with the same kernels and variables.
   void replan(StepPlan plan) {
     Program program = std::move(*executor_).release();
     executor_.reset();
@@ -128,7 +129,7 @@ class TestStep {
   std::span<const TensorView> inputs() const { return inputs_; }
   std::byte* arena() const { return arena_.data(); }
 
-  // Everything a step leaves behind: results, then variables.
+  // Returns everything that a step leaves behind: results, then variables.
   std::vector<float> outcome() const {
     std::vector<float> values;
     const auto append = [&](const TensorView& view) {

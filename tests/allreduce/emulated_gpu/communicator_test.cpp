@@ -1,4 +1,4 @@
-// The exchange by NCCL on emulated devices, with graphs, when a rank is lost.
+// Tests the NCCL communicator on emulated devices with recorded steps when a rank is lost.
 #include "allreduce/nccl/communicator.h"
 
 #include <array>
@@ -17,8 +17,8 @@ namespace {
 using testing::HasSubstr;
 using tests::emulated::Variable;
 
-// A rank as a run has it: a device that looks around while it is waited for, and which ends in the
-// order of a session.
+// A rank as in a training run: its device polls the peers while it waits, and members are destroyed
+// in the order of a session.
 class Rank {
  public:
   Rank(const UniqueId& id, int number, const std::atomic<bool>& lost)
@@ -69,13 +69,14 @@ class Rank {
 
 class NcclOnDevices : public tests::emulated::EmulatedNccl {
  protected:
-  // Rank 0 is told of a lost rank from when it says so itself, which is in none of its other waits.
+  // Only rank 0 learns of the lost rank, and only after it has set `lost` itself, so earlier waits
+  // succeed.
   const std::atomic<bool>& loss_told_to(int number) const { return number == 0 ? lost : never; }
 
   UniqueId made = make_id(open_library(CNN_EMULATED_NCCL));
   std::atomic<bool> lost = false;
   const std::atomic<bool> never = false;
-  // An abort that waits for longer than this ends the process with a message.
+  // Ends the process with a message if an abort waits longer than this.
   const Variable shorter{"CNN_EMULATED_NCCL_ABORT_SECONDS", "10"};
 };
 
@@ -108,7 +109,7 @@ TEST_F(NcclOnDevices, NamesARankThatIsLostWhileAStepIsRecorded) {
   });
 }
 
-// NCCL launches on a thread of its own, which may still be about to use the stream.
+// NCCL launches from a thread of its own, which may still be about to use the stream.
 TEST_F(NcclOnDevices, KeepsTheStreamOfALateLaunchUntilItIsAborted) {
   const Variable late("CNN_EMULATED_NCCL_FAULT", "late:0:1:300");
   on_ranks(2, [&](int number) {
@@ -137,7 +138,7 @@ TEST_F(NcclOnDevices, KeepsMemoryUntilTheAbortThatWaitsForAGraphHasEnded) {
     rank.replay();
     EXPECT_EQ(tests::error_of([&] { rank.synchronize(); }), "rank 1 is lost");
     communicator = rank.communicator();
-    recording = rank.take_recording();  // which outlives the rank's memory
+    recording = rank.take_recording();  // the recording outlives the rank's memory
   });
 }
 
@@ -148,7 +149,7 @@ TEST_F(NcclOnDevices, EndsAStepWhoseRecordingNcclRefuses) {
     rank.sum();
     rank.synchronize();
     if (number == 0) {
-      lost = true;  // which is what names the rank in a run
+      lost = true;  // in a run, the peer check names the lost rank
       EXPECT_EQ(tests::error_of([&] { rank.record(); }), "rank 1 is lost");
     }
   });

@@ -27,7 +27,7 @@ class Variable {
   const char* name_;
 };
 
-// The state in which a call of a communicator that does not block ends.
+// Waits for a nonblocking communicator's call and returns its final status.
 inline ncclResult_t settled(ncclComm_t communicator, ncclResult_t status) {
   while (status == ncclInProgress) {
     std::this_thread::yield();
@@ -36,7 +36,7 @@ inline ncclResult_t settled(ncclComm_t communicator, ncclResult_t status) {
   return status;
 }
 
-// One rank of a test: a device, its stream and some memory that host and device see.
+// One rank of a test: a device, its stream and some memory that host and device access.
 struct NcclRank {
   explicit NcclRank(int number_of_rank, std::size_t elements = 16) : number(number_of_rank) {
     EXPECT_EQ(cudaSetDevice(number), cudaSuccess);
@@ -54,7 +54,7 @@ struct NcclRank {
     if (communicator != nullptr) {
       EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
     }
-    static_cast<void>(cudaStreamSynchronize(stream));  // a lost rank leaves an error there
+    static_cast<void>(cudaStreamSynchronize(stream));  // a lost rank leaves an error on the stream
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     EXPECT_EQ(cudaFree(data), cudaSuccess);
     EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
@@ -77,7 +77,7 @@ struct NcclRank {
     EXPECT_EQ(ncclCommGetAsyncError(communicator, &now), ncclSuccess);
     return now;
   }
-  // The stream's work from here on is captured, and not run.
+  // Captures the stream's work from here on instead of running it.
   void begin_capture() const {
     ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
   }
@@ -89,7 +89,7 @@ struct NcclRank {
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     return executable;
   }
-  // The element of the memory after all work of the stream.
+  // Returns an element of the memory after all work of the stream has ended.
   float element(std::size_t at) {
     EXPECT_EQ(cudaMemcpyAsync(host, data + at, sizeof(float), cudaMemcpyDefault, stream),
               cudaSuccess);
@@ -103,7 +103,7 @@ struct NcclRank {
   float *data = nullptr, *host = nullptr;
 };
 
-// Three small devices. Violations are kept.
+// Fixture with three small emulated devices; it keeps violations.
 class EmulatedNccl : public testing::Test {
  protected:
   void SetUp() override {
@@ -115,7 +115,7 @@ class EmulatedNccl : public testing::Test {
     set_up({});
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   }
-  // Runs the part of each rank on a thread.
+  // Runs `part` for each rank on a thread of its own.
   static void on_ranks(int ranks, const std::function<void(int rank)>& part) {
     std::vector<std::thread> threads;
     threads.reserve(static_cast<std::size_t>(ranks));
@@ -133,7 +133,7 @@ class EmulatedNccl : public testing::Test {
   ExpectViolations expecting_;
 };
 
-// The one violation that there was, named by these words.
+// Expects exactly one violation, which contains these words.
 inline void expect_one_violation(const std::string& words) {
   EXPECT_THAT(ExpectViolations::take(), testing::ElementsAre(testing::HasSubstr(words)));
 }

@@ -1,4 +1,4 @@
-// The rules of the emulated NCCL, each broken once.
+// Breaks each rule of the emulated NCCL once.
 #include <atomic>
 
 #include "allreduce/nccl/library.h"
@@ -10,10 +10,10 @@ namespace {
 using testing::HasSubstr;
 
 TEST_F(EmulatedNccl, SumsAndAveragesOverThreads) {
-  constexpr std::size_t elements = 200'000;  // several pieces of the memory that ranks share
+  constexpr std::size_t elements = 200'000;  // several pieces of the ranks' shared memory
   on_ranks(3, [&](int number) {
     NcclRank rank(number, elements);
-    ASSERT_EQ(rank.join(id, 3, number == 0 ? 1 : 0), ncclSuccess) << "one of them may block";
+    ASSERT_EQ(rank.join(id, 3, number == 0 ? 1 : 0), ncclSuccess) << "one communicator is blocking";
     ASSERT_EQ(rank.reduce(elements), ncclSuccess);
     EXPECT_EQ(rank.element(0), 6);
     EXPECT_EQ(rank.element(elements - 1), 6);
@@ -28,7 +28,7 @@ TEST_F(EmulatedNccl, TakesNoCallWhileTheOneBeforeIsUnderWay) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   EXPECT_EQ(ncclCommInitRankConfig(&rank.communicator, 2, id, 0, &config), ncclInProgress);
-  EXPECT_EQ(rank.state(), ncclInProgress) << "the other rank has not come";
+  EXPECT_EQ(rank.state(), ncclInProgress) << "the other rank has not joined";
   EXPECT_EQ(
       ncclAllReduce(rank.data, rank.data, 1, ncclFloat32, ncclSum, rank.communicator, rank.stream),
       ncclInvalidArgument);
@@ -57,7 +57,7 @@ TEST_F(EmulatedNccl, RefusesRanksThatDisagreeOnTheirNumber) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   ASSERT_EQ(ncclCommInitRankConfig(&first.communicator, 3, id, 0, &config), ncclInProgress);
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  // Which of the two finds the other's number there is open.
+  // Either of the two ranks may be the one that finds the mismatch.
   const ncclResult_t status = second.join(id, 2);
   if (status == ncclInvalidArgument) {
     EXPECT_THAT(ncclGetLastError(second.communicator), HasSubstr("joins 2 ranks, others join 3"));
@@ -93,13 +93,13 @@ TEST_F(EmulatedNccl, NamesUnequalCountsOnAllRanks) {
   on_ranks(2, [&](int number) {
     NcclRank rank(number);
     ASSERT_EQ(rank.join(id, 2), ncclSuccess);
-    rank.reduce(number == 0 ? 3 : 5);  // which may tell of the error already
+    rank.reduce(number == 0 ? 3 : 5);  // the call may already return the error
     ASSERT_EQ(cudaStreamSynchronize(rank.stream), cudaSuccess);
     EXPECT_EQ(rank.state(), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(rank.communicator),
                 testing::AllOf(HasSubstr("rank 0 reduces 3 elements"),
                                HasSubstr("rank 1 reduces 5 elements")));
-    EXPECT_EQ(rank.element(0), static_cast<float>(number + 1)) << "nothing is summed";
+    EXPECT_EQ(rank.element(0), static_cast<float>(number + 1)) << "a failed reduction sums nothing";
   });
 }
 
@@ -146,7 +146,7 @@ TEST_F(EmulatedNccl, LaunchesAGroupAtItsEnd) {
                             rank.stream),
               ncclSuccess);
   }
-  EXPECT_EQ(cudaStreamQuery(rank.stream), cudaSuccess) << "nothing is launched";
+  EXPECT_EQ(cudaStreamQuery(rank.stream), cudaSuccess) << "the group launches at its end only";
   EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
   EXPECT_EQ(settled(rank.communicator, ncclInProgress), ncclSuccess);
   EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady);
@@ -256,7 +256,7 @@ TEST_F(EmulatedNccl, WaitsForOtherRanksUntilItIsAborted) {
     NcclRank rank(number);
     ASSERT_EQ(rank.join(id, 2), ncclSuccess);
     if (number == 0) {
-      ASSERT_EQ(rank.reduce(1), ncclSuccess);  // the other rank does not come
+      ASSERT_EQ(rank.reduce(1), ncclSuccess);  // the other rank never joins this reduction
       EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady);
       ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
       rank.communicator = nullptr;
@@ -349,7 +349,7 @@ TEST_F(EmulatedNccl, IsToldOfMemoryForAsLongAsItLives) {
   ASSERT_EQ(rank.join(id, 1), ncclSuccess);
   void* handle = nullptr;
   EXPECT_EQ(ncclCommRegister(rank.communicator, rank.data, 1U << 20U, &handle), ncclInvalidArgument)
-      << "it leaves its block";
+      << "the range exceeds its block";
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
   ASSERT_EQ(ncclCommRegister(rank.communicator, memory, 64, &handle), ncclSuccess);
@@ -366,7 +366,7 @@ TEST_F(EmulatedNccl, ForgetsMemoryWhenItIsAborted) {
   void* handle = nullptr;
   ASSERT_EQ(ncclCommRegister(rank.communicator, rank.data, 64, &handle), ncclSuccess);
   ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
-  rank.communicator = nullptr;  // the end of the rank frees the memory
+  rank.communicator = nullptr;  // the destructor of the rank frees the memory
 }
 
 TEST_F(EmulatedNccl, TellsOfLostConnectionsOnAllRanks) {
@@ -375,13 +375,14 @@ TEST_F(EmulatedNccl, TellsOfLostConnectionsOnAllRanks) {
     NcclRank rank(number);
     ASSERT_EQ(rank.join(id, 2), ncclSuccess);
     ASSERT_EQ(rank.reduce(1), ncclSuccess);
-    EXPECT_EQ(rank.element(0), 3) << "the first reduction is well";
+    EXPECT_EQ(rank.element(0), 3) << "the first reduction succeeds";
     rank.reduce(1);
     while (rank.state() == ncclSuccess) {
       std::this_thread::yield();
     }
     EXPECT_EQ(rank.state(), number == 1 ? ncclSystemError : ncclRemoteError);
-    EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady) << "its kernel is to be aborted";
+    EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady)
+        << "its kernel waits until it is aborted";
     ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
     rank.communicator = nullptr;
   });
@@ -417,7 +418,7 @@ TEST_F(EmulatedNccl, IsOpenedByName) {
   EXPECT_NE(made.bytes[0], 0);
 }
 
-// The program declares the part of NCCL's interface that it uses.
+// The program declares the part of NCCL's interface that it uses; its constants must equal NCCL's.
 TEST_F(EmulatedNccl, HasTheNumbersThatTheProgramUses) {
   namespace nccl = allreduce::nccl;
   EXPECT_EQ(nccl::success, ncclSuccess);

@@ -1,4 +1,5 @@
-// The exchange by way of the host on an emulated device, whose kernels wait for the host.
+// Tests the all-reduce staged through the host on an emulated device, whose kernels wait for the
+// host.
 #include "allreduce/staged.h"
 
 #include <array>
@@ -18,7 +19,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// Sums of this rank alone, of which one fails.
+// The communicator of a single rank, which fails for one bucket.
 class FailingSums final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -66,7 +67,7 @@ class StagedOnDevice : public testing::Test {
     }
   }
 
-  // The error of the stream's work. A device that waits for ever ends the process.
+  // Returns the error of the stream's work. Ends the process if the device waits for ever.
   std::string error_of_stream() {
     std::future<std::string> error = std::async(
         std::launch::async, [this] { return tests::error_of([this] { stream->synchronize(); }); });

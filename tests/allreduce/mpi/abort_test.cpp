@@ -18,12 +18,12 @@
 
 namespace {
 
-constexpr int large = 1 << 20;  // bytes: MPI copies smaller messages at once
+constexpr int large = 1 << 20;  // bytes; MPI copies smaller messages at once
 
-std::atomic<int> notices_sent{0};                 // by this rank
-std::atomic<const char*> large_message{nullptr};  // the last that was handed to MPI
+std::atomic<int> notices_sent{0};                 // notices sent by this rank
+std::atomic<const char*> large_message{nullptr};  // the last large message that was handed to MPI
 
-// Returns the message as it was when it was handed over.
+// Returns the message as it was when the caller handed it to MPI.
 std::string& large_text() {
   static std::string text;
   return text;
@@ -31,7 +31,7 @@ std::string& large_text() {
 
 }  // namespace
 
-// The profiling interface of MPI: called in place of the library's own, whose parameters it has.
+// Replaces MPI's function by way of its profiling interface, so the parameters are MPI's.
 // NOLINTNEXTLINE(readability-function-size)
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
                          MPI_Comm comm, MPI_Request* request) {
@@ -60,7 +60,7 @@ std::filesystem::path mark(const std::string& name) {
 void set_mark(const std::string& name) { const std::ofstream file(mark(name)); }
 bool is_marked(const std::string& name) { return std::filesystem::exists(mark(name)); }
 
-// All ranks have said what they have to say: else mpirun ends them with the first that leaves.
+// Waits until all ranks have written their output, because mpirun kills the others when one leaves.
 void wait_for_marks(int count) {
   soon([count] {
     int marks = 0;
@@ -71,14 +71,14 @@ void wait_for_marks(int count) {
   });
 }
 
-// These are run by tests/scripts/abort.sh, which reads what they print: no run ends well in which
-// a rank aborts.
+// tests/scripts/abort.sh runs the following tests and reads their output, because a run in which a
+// rank aborts always fails.
 TEST(AbortOverMpi, LeavesAPendingMessageUnchanged) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   World& world = tests::this_world();
-  if (world.rank() != 0) {  // it does not receive what rank 0 sends
+  if (world.rank() != 0) {  // this rank does not receive rank 0's message
     soon([] { return is_marked("said"); });
     std::_Exit(EXIT_SUCCESS);
   }
@@ -100,7 +100,7 @@ TEST(AbortOverMpi, LeavesAPendingMessageUnchanged) {
 
 TEST(AbortOverMpi, NamesNoRankInACollectiveOfMpi) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   World& world = tests::this_world();
   const int absent = world.ranks() - 1;
@@ -118,12 +118,13 @@ TEST(AbortOverMpi, NamesNoRankInACollectiveOfMpi) {
   std::_Exit(EXIT_SUCCESS);
 }
 
-// The failed ranks abort at the same time. All others learn it in a wait that would not end.
+// Lets the failed ranks abort at the same time. All others must learn of it in a wait that would
+// not end.
 void abort_at_once(const std::vector<int>& failed) {
   World& world = tests::this_world();
   int named = world.rank();
   try {
-    world.gather({});  // a rank may fail while others are still in here
+    world.gather({});  // a rank may fail while others are still in this call
     if (std::ranges::find(failed, world.rank()) != failed.end()) {
       world.abort(world.rank(), "fails on purpose");
     } else {
@@ -142,14 +143,14 @@ void abort_at_once(const std::vector<int>& failed) {
 
 TEST(AbortOverMpi, ReachesAllRanksWithFewMessagesOfEach) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   abort_at_once({5});
 }
 
 TEST(AbortOverMpi, NamesOneOfSeveralThatFailAtOnce) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   abort_at_once({2, 5, 6});
 }

@@ -16,8 +16,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// Ends when every rank but the stopped one has said what it found. The first that leaves ends the
-// others: mpirun kills what is left of a run that a rank has left without a word.
+// Waits until every rank but the stopped one has written its output, because mpirun kills the
+// remaining ranks as soon as one leaves without MPI_Finalize.
 void wait_for_the_others(const std::filesystem::path& folder, const World& world) {
   using std::chrono::steady_clock;
   const std::ofstream mark(folder / std::to_string(world.rank()));
@@ -34,11 +34,11 @@ void wait_for_the_others(const std::filesystem::path& folder, const World& world
   }
 }
 
-// Run by tests/scripts/silent_rank.sh, which reads what it prints: no run ends well in which a
-// rank has been lost.
+// tests/scripts/silent_rank.sh runs this test and reads its output, because a run that loses a rank
+// always fails.
 TEST(HeartbeatTimeout, MakesTheOtherRanksNameTheSilentOne) {
   if (!tests::is_unwatched()) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/silent_rank.sh runs this test";
   }
   World& world = tests::this_world();
   const std::vector<pid_t> processes = all_gather(world, ::getpid());
@@ -52,7 +52,7 @@ TEST(HeartbeatTimeout, MakesTheOtherRanksNameTheSilentOne) {
   } catch (const PeerLost& lost) {
     const std::string line =
         "names rank " + std::to_string(lost.rank()) + ": " + lost.what() + "\n";
-    std::cerr << line << std::flush;  // at once: all ranks write at the same time
+    std::cerr << line << std::flush;  // one write, because all ranks write at the same time
   }
   wait_for_the_others(tests::unwatched_in(), world);
   ::kill(processes[static_cast<std::size_t>(stopped)], SIGCONT);

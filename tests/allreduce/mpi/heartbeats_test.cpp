@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds interval{5};
 
-// Heartbeats of this process over a communicator of their own, as if each rank were on a host of
-// its own: each watches the one before it at least.
+// Heartbeats over a communicator of their own, with every rank declared to be on a host of its own.
+// Each rank watches at least the rank before it.
 class HeartbeatsOfRanks : public ::testing::Test {
  public:
   HeartbeatsOfRanks() {
@@ -33,7 +33,7 @@ class HeartbeatsOfRanks : public ::testing::Test {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
   }
   ~HeartbeatsOfRanks() override {
-    barrier(world_);  // nobody sends any more
+    barrier(world_);  // afterwards no rank sends
     const auto turn = world_.lock();
     MPI_Comm_free(&comm_);
   }
@@ -48,7 +48,7 @@ class HeartbeatsOfRanks : public ::testing::Test {
   int ranks() const { return world_.ranks(); }
   int watched() const { return (rank() + ranks() - 1) % ranks(); }
 
-  // Waits for the condition, for much longer than heartbeats take.
+  // Waits for the condition for much longer than heartbeats take.
   static bool comes(const std::function<bool()>& condition) {
     const Clock::time_point latest = Clock::now() + std::chrono::seconds(10);
     while (!condition() && Clock::now() < latest) {
@@ -67,20 +67,20 @@ class HeartbeatsOfRanks : public ::testing::Test {
 TEST_F(HeartbeatsOfRanks, CarryTheProgressOfTheRankThatIsWatched) {
   Progress mine = 100 + static_cast<std::uint64_t>(rank());
   Heartbeats heartbeats = make();
-  EXPECT_EQ(heartbeats.progress_of(rank()), 0U) << "its own is not told";
+  EXPECT_EQ(heartbeats.progress_of(rank()), 0U) << "a rank does not report its own progress";
   heartbeats.publish(&mine);
   const auto expected = [&](std::uint64_t from) {
     return from + static_cast<std::uint64_t>(watched());
   };
   EXPECT_TRUE(comes([&] { return heartbeats.progress_of(watched()) == expected(100); }));
-  meet();  // all have seen the first
+  meet();  // all ranks have seen the first value
   mine = 200 + static_cast<std::uint64_t>(rank());
   EXPECT_TRUE(comes([&] { return heartbeats.progress_of(watched()) == expected(200); }));
   meet();
-  heartbeats.publish(nullptr);  // `mine` ends before the heartbeats do
+  heartbeats.publish(nullptr);  // `mine` goes out of scope before the heartbeats do
 }
 
-// Rank 1 waits for rank 0; the rank behind it learns the end of that chain.
+// Rank 1 waits for rank 0, and rank 2 learns the end of that chain.
 TEST_F(HeartbeatsOfRanks, TellWhomAWatchedRankWaitsFor) {
   if (ranks() < 3) {
     GTEST_SKIP() << "needs a third rank";

@@ -15,7 +15,7 @@ using tests::this_world;
 
 constexpr SharedMemoryOptions small_segments{.segment_bytes = std::size_t{1} << 26U};
 
-// The same reduction among threads of this process: its result of rank 0.
+// Returns rank 0's result of the same reduction among threads of this process.
 std::vector<float> by_threads(const Topology& topology, const Job& job) {
   std::vector<float> of_first;
   tests::as_threads(topology.ranks(), small_segments, [&](Transport& transport) {
@@ -63,7 +63,7 @@ TEST(Connection, HasTheBitsOfThreadsByMessages) { expect_the_bits_of_threads(/*a
 
 TEST(Connection, HasTheBitsOfThreadsBySharedMemory) { expect_the_bits_of_threads(/*apart=*/false); }
 
-// is_away: whether a rank is on the second of two hosts.
+// is_away tells whether a rank is on the second of two hosts.
 void expect_the_bits_of_threads_on_two_hosts(bool (*is_away)(std::size_t rank)) {
   World& world = this_world();
   std::vector<RankPlacement> placements = gather_placements(world, /*apart=*/false);

@@ -1,4 +1,4 @@
-// The calls of NCCL, recorded: which, in which order, of which memory, on which stream.
+// Records the NCCL calls of the communicator with their order, memory and stream.
 #include "allreduce/nccl/communicator.h"
 
 #include <atomic>
@@ -19,11 +19,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The answers of the stand-in, and the calls that it got.
+// The answers of the fake NCCL library and the calls that it received.
 struct Script {
   std::vector<std::string> calls;
-  int polls_in_progress = 0;  // answers to async_error before the next success
-  Status error = success;     // that async_error tells instead
+  int polls_in_progress = 0;  // how often async_error answers in_progress before success
+  Status error = success;     // what async_error answers instead of success
   Status of_reduction = success;
   std::vector<std::pair<const void*, std::size_t>> reduced;
   std::vector<int> operations;
@@ -37,13 +37,13 @@ Script& script() {
   return the_script;
 }
 
-// Calls of abort, which come from a thread of their own.
+// Counts the calls of abort, which come from a thread of their own.
 std::atomic<int>& aborts() {
   static std::atomic<int> count;
   return count;
 }
 
-// Waits for the call, which must come.
+// Waits for the call of abort.
 void expect_abort() {
   while (aborts() == 0) {
     std::this_thread::yield();
@@ -125,7 +125,7 @@ class NoStream final : public Stream {
   void synchronize() override {}
 };
 
-// looks: how often it looked around while it waited.
+// looks: counts the peer checks during waits.
 Team team_of(const Library& library, int& looks) {
   return {.rank = 1,
           .ranks = 4,
@@ -141,7 +141,7 @@ TEST(Nccl, SumsABucketInOneGroupOnItsStreamWithNeighboursJoined) {
     Communicator communicator(library, team_of(library, looks));
     std::vector<float> memory(1024);
     float* const base = memory.data();
-    // The second follows the first but for padding; the third could lie 64 bytes nearer.
+    // Only padding separates the first two pieces; the third could lie 64 bytes closer.
     const std::vector<std::span<float>> pieces{{base, 100}, {base + 112, 16}, {base + 144, 7}};
     NoStream stream;
     communicator.all_reduce(stream, 3, pieces, 1);
@@ -152,7 +152,7 @@ TEST(Nccl, SumsABucketInOneGroupOnItsStreamWithNeighboursJoined) {
     communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
     communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
     EXPECT_EQ(script().operations.back(), 17);
-    EXPECT_THAT(script().scalars, ElementsAre(0.25F)) << "one operation for each factor";
+    EXPECT_THAT(script().scalars, ElementsAre(0.25F)) << "each factor has one operation";
   }
   EXPECT_THAT(script().calls,
               ElementsAre("init 1 of 4", "start", "all_reduce", "all_reduce", "end", "start",
@@ -212,7 +212,7 @@ TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
   expect_abort();
 }
 
-// NCCL's abort returns when the graphs that it has captured are destroyed, which comes after the
+// NCCL's abort returns only after its captured graphs are destroyed, which happens after the
 // exception.
 TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
   Library library = stand_in();
@@ -237,7 +237,7 @@ TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
     graph_lives = false;
     graph_lives.notify_all();
   }
-  EXPECT_EQ(aborts(), 1) << "its end waits for the abort's";
+  EXPECT_EQ(aborts(), 1) << "the destructor waits for the abort";
 }
 
 TEST(Nccl, EndsTheGroupOfAReductionThatItRefuses) {
@@ -269,7 +269,7 @@ TEST(Nccl, KnowsOfMemoryForAsLongAsItIsAttached) {
   }
   EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "attach", "detach"));
   EXPECT_EQ(aborts(), 1);
-  library.attach = nullptr;  // an older one
+  library.attach = nullptr;  // an older NCCL without registration
   Communicator communicator(library, team_of(library, looks));
   EXPECT_EQ(communicator.attach(memory), nullptr);
 }

@@ -20,7 +20,7 @@ using tests::usable_loops;
 
 constexpr std::array types{Type::f32, Type::bf16, Type::f16};
 
-// Values of all sizes, of either sign, some of them zero, subnormal or infinite.
+// Returns values of all magnitudes and both signs, some of them zero, subnormal or infinite.
 std::vector<float> values(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -47,7 +47,7 @@ std::vector<std::uint32_t> bits(const std::vector<float>& of) {
 TEST(SimdLoops, RoundAsTensorsDo) {
   std::vector<float> all = values(4096, 1);
   std::mt19937 random(2);
-  for (float& value : std::span(all).subspan(64)) {  // any bits, NaNs among them
+  for (float& value : std::span(all).subspan(64)) {  // random bits, including NaNs
     value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
   }
   for (const Loops* const loops : usable_loops()) {
@@ -89,7 +89,7 @@ TEST(SimdLoops, WidenEveryWordAsTensorsDo) {
 struct Case {
   std::size_t count, n;
   bool pairwise;
-  Type type, round_to;  // of operands but the first
+  Type type, round_to;  // type of all operands but the first
 };
 
 std::vector<std::vector<std::uint32_t>> sums(const Loops& loops, const Case& of) {
@@ -106,7 +106,8 @@ std::vector<std::vector<std::uint32_t>> sums(const Loops& loops, const Case& of)
     operands.push_back(wide ? Operand{x[k].data(), Type::f32} : Operand{narrow[k].data(), of.type});
   }
   std::vector<float> beside(of.n, -1);
-  const std::array<float*, 2> to{x[0].data(), beside.data()};  // one in the place of an operand
+  // The first output overwrites an operand.
+  const std::array<float*, 2> to{x[0].data(), beside.data()};
   loops.sum({operands.data(), of.count, to.data(), 2, of.n, of.pairwise, 0.3F, of.round_to});
   return {bits(x[0]), bits(beside)};
 }
@@ -128,7 +129,7 @@ TEST(SimdLoops, AddToTheSameBitsAsPlainLoops) {
 }
 
 TEST(SimdLoops, AddInTheOrderAskedFor) {
-  const float big = 1 << 24;  // where adding one changes nothing
+  const float big = 1 << 24;  // adding 1 to it changes nothing
   std::vector<std::array<float, 33>> x(4);
   for (std::size_t k = 0; k < 4; ++k) {
     x[k].fill(k == 0 ? big : 1.0F);

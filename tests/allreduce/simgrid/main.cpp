@@ -1,9 +1,10 @@
-// simgrid_run HOSTS RANKS_EACH BYTES LIMIT: the all-reduce that the model chooses for so many
-// ranks, message by message in SimGrid, whose links share their speed among all that they carry.
-// Exit status 1 if it takes longer than LIMIT times the lower bound. Posting and adding cost
+// Simulates an all-reduce message by message in SimGrid, whose links share their bandwidth among
+// concurrent messages.
+// simgrid_run HOSTS RANKS_EACH BYTES LIMIT simulates the all-reduce that the cost model chooses.
+// The exit status is 1 if it takes longer than LIMIT times the lower bound. Posting and adding cost
 // nothing.
-// simgrid_run gather HOSTS RANKS_EACH BYTES LIMIT: all ranks tell one another so many bytes each,
-// as they do when a run starts.
+// simgrid_run gather HOSTS RANKS_EACH BYTES LIMIT simulates an all-gather of BYTES per rank, as at
+// the start of a run.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-// The links of SimGrid's cluster below: a message passes two links and the switch.
+// Matches SimGrid's cluster below, where a message passes two links and the switch.
 constexpr Links links{.latency = 2.5e-6, .rank = 20e9, .host = 12.5e9};
 
 void write_platform(const std::string& path, int hosts) {
@@ -36,7 +37,7 @@ void write_platform(const std::string& path, int hosts) {
   bb_bw="80000GBps" bb_lat="0.5us" loopback_bw="20GBps" loopback_lat="0.3us"/></platform>)";
 }
 
-// All ranks' lists; each chunk of each rank is an actor.
+// Runs the action lists of all ranks; each chunk of each rank is an actor.
 class Simulated {
  public:
   explicit Simulated(std::vector<RankPlan> plans) : plans_(std::move(plans)) {
@@ -96,12 +97,12 @@ class Simulated {
   }
 
   std::vector<RankPlan> plans_;
-  std::vector<std::vector<sg::SemaphorePtr>> ended_;  // by rank and chunk
+  std::vector<std::vector<sg::SemaphorePtr>> ended_;  // semaphores by rank and chunk
   char token_ = 0;
   char* received_ = nullptr;
 };
 
-// The rounds of an all-gather, each after the one before.
+// Runs the rounds of an all-gather one after another.
 void gather(int rank, int ranks, double bytes) {
   char token = 0;
   char* received = nullptr;

@@ -15,7 +15,7 @@
 #include "bench/machine/cpu_backend.h"
 #include "bench/ranks/interruption.h"
 #include "data/catalog.h"
-#include "tests/bench/ranks/played_device.h"
+#include "tests/bench/ranks/emulated_device.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -41,14 +41,14 @@ Backend on_processors(const Config& config) {
   return make_backend(config, std::vector<BackendKind>{cpu_backend()});
 }
 
-// A processor that plays a device with memory of its own.
-Backend on_played_device(const Config& config, int /*rank*/, int /*ranks*/) {
+// Returns a CPU backend that emulates a device with memory of its own.
+Backend on_emulated_device(const Config& config, int /*rank*/, int /*ranks*/) {
   Backend backend = cpu_backend().make(config);
-  backend.for_rank = on_played_device;
-  backend.device_exchange = &tests::played_device;
+  backend.for_rank = on_emulated_device;
+  backend.device_exchange = &tests::emulated_device;
   return backend;
 }
-Backend on_played_devices(const Config& config) { return on_played_device(config, 0, 1); }
+Backend on_emulated_devices(const Config& config) { return on_emulated_device(config, 0, 1); }
 
 struct Said {
   int status = -1;
@@ -56,7 +56,7 @@ struct Said {
   std::optional<int> ended_by;
 };
 
-// signal: one that comes at the start.
+// signal: sent to the process at the start, if given.
 Said reduce(const Config& config, const ReduceOptions& options, std::optional<int> signal = {},
             Backend (*make)(const Config&) = on_processors) {
   Said said;
@@ -92,7 +92,7 @@ TEST(AllReduceBenchmark, PrintsTheOriginalsLines) {
                                       "Average time per step: 0.[0-9]{9}\n"));
 }
 
-// The original's other case: eight devices, copies by a hierarchy, eight packs.
+// This is the original's other test case: eight devices, hierarchical copies, eight packs.
 TEST(AllReduceBenchmark, EndsWithTheAverageOfEightDevices) {
   Config config = two_ranks();
   config.num_gpus = 8;
@@ -136,7 +136,7 @@ TEST(AllReduceBenchmark, EndsWhenItIsAskedTo) {
   EXPECT_EQ(reduce(two_ranks(), {.least = 64, .iterations = 1}).ended_by, std::nullopt);
 }
 
-// In whole numbers every algorithm, wire and order gives the exact sum.
+// With integers, every algorithm, wire type and order must give the exact sum.
 TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
   Config config = two_ranks();
   const ReduceOptions options{.least = 40'000, .iterations = 1, .warm_up = 0, .copies = false};
@@ -149,13 +149,14 @@ TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
   config.comm.wire = allreduce::Wire::bf16;
   config.comm.spec = "direct";
   EXPECT_THAT(reduce(config, options).out, HasSubstr(" bf16 "));
-  config.comm.spec.reset();  // nothing is sent
+  config.comm.spec.reset();  // in shared memory, which sends nothing
   const Said said = reduce(config, options);
   EXPECT_THAT(said.out, testing::AllOf(HasSubstr(" shared "), HasSubstr(" fp32 ")));
   EXPECT_THAT(said.err, HasSubstr("--comm_wire=bf16 has no effect"));
 }
 
-// Numbers go to the played devices, by way of the host to the others, and back to be checked.
+// The data goes to the emulated devices, through the host to the other ranks, and back for the
+// check.
 TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
   const tests::TemporaryFolder folder;
   Config config = two_ranks();
@@ -168,7 +169,7 @@ TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
                             .iterations = 2,
                             .warm_up = 1,
                             .json = folder / "rows.json"},
-                           {}, on_played_devices);
+                           {}, on_emulated_devices);
   EXPECT_EQ(said.status, 0) << said.out << said.err;
   EXPECT_THAT(said.err, HasSubstr("travel to the host and are summed there"));
   EXPECT_THAT(said.out, HasSubstr("  errors 0\n"));
@@ -177,13 +178,13 @@ TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[2].at("error"), 0);
   EXPECT_NE(rows[2].at("algorithm"), "nccl");
-  EXPECT_EQ(rows[2].at("bound_by"), "-") << "nothing was measured";
+  EXPECT_EQ(rows[2].at("bound_by"), "-") << "no limit was measured";
 }
 
 TEST(AllReduceBenchmark, ReducesGradientsOnDevicesToo) {
   Config config = two_ranks();
   config.comm.backend = CommBackend::own;
-  const Said said = reduce(config, {.per_step = 1}, {}, on_played_devices);
+  const Said said = reduce(config, {.per_step = 1}, {}, on_emulated_devices);
   EXPECT_EQ(said.status, 0) << said.out << said.err;
   EXPECT_THAT(said.out, ContainsRegex("\nAverage time per step: [0-9.]+\n$"));
 }
@@ -193,7 +194,7 @@ TEST(AllReduceBenchmark, FindsAWrongSumOfADevice) {
   config.comm.backend = CommBackend::own;
   config.comm.fault = "rank=1,step=1,what=corrupt";
   const Said said =
-      reduce(config, {.least = 4096, .iterations = 1, .warm_up = 0}, {}, on_played_devices);
+      reduce(config, {.least = 4096, .iterations = 1, .warm_up = 0}, {}, on_emulated_devices);
   EXPECT_EQ(said.status, 1);
   EXPECT_THAT(said.out, HasSubstr("WRONG"));
 }
@@ -213,7 +214,7 @@ TEST(AllReduceBenchmark, ReducesTheGradientsOfTheModel) {
   EXPECT_GT(gradient_buckets(config, backend).size(), 40U);
 }
 
-// Rows whose median time was below the bound that was measured beside them.
+// Returns the sizes of rows whose median time was below the bound that the run measured.
 std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptions& options,
                                          const tests::TemporaryFolder& folder) {
   ReduceOptions with_file = options;
@@ -230,7 +231,8 @@ std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptio
   return found;
 }
 
-// A busy machine may slow down what the bound is measured by, but not every time.
+// Expects every row above the bound in at least one attempt, since a busy machine may slow down the
+// measurement of the bound.
 void expect_to_stay_above_the_bound(const Config& config, const ReduceOptions& options) {
   const tests::TemporaryFolder folder;
   constexpr int attempts = 5;

@@ -36,7 +36,7 @@ TEST(ReduceOptions, HaveSizesByAFactorOrAStep) {
   EXPECT_THAT(parse_reduce_options(Words{"-b", "8", "-e", "1000", "-f", "10"}).sizes(),
               ElementsAre(8, 80, 800));
   EXPECT_THAT(parse_reduce_options(Words{"-b", "8", "-e", "20", "-i", "6"}).sizes(),
-              ElementsAre(8, 12, 20));  // whole elements
+              ElementsAre(8, 12, 20));  // rounded to whole elements
   EXPECT_THAT(parse_reduce_options(Words{"-e", "1M"}).sizes(), ElementsAre(1 << 20));
   EXPECT_THAT(parse_reduce_options(Words{"-b", "1"}).sizes(), ElementsAre(4));
 }

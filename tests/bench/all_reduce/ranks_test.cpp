@@ -41,8 +41,8 @@ TEST(RunAsThreads, DoesTheWorkOnceForEachRankOnAThreadOfItsOwn) {
     threads.insert(std::this_thread::get_id());
     EXPECT_EQ(place.transport.ranks(), 3);
     EXPECT_EQ(place.topology.host_of, (std::vector{0, 0, 0}));
-    EXPECT_EQ(place.world, nullptr) << "no launcher has started them";
-    EXPECT_EQ(place.device, nullptr) << "a CPU exchanges in its own memory";
+    EXPECT_EQ(place.world, nullptr) << "no launcher has started the ranks";
+    EXPECT_EQ(place.device, nullptr) << "a CPU exchanges in host memory";
   });
   EXPECT_EQ(ranks, (std::set{0, 1, 2}));
   EXPECT_EQ(threads.size(), 3U);
@@ -66,7 +66,7 @@ TEST(RunAsThreads, SharesTheMemoryOfAllRanks) {
   EXPECT_EQ(sum, 11 * 1 + 10 * 2);
 }
 
-// Rank 0 loses rank 1, which has failed by itself: only that tells the user what to do.
+// Rank 0 loses rank 1, which failed by itself; only rank 1's error tells the user what to do.
 TEST(RunAsThreads, ThrowsTheErrorOfTheRankThatFailedByItself) {
   EXPECT_THAT(tests::error_of([] {
                 run(2, [](const RankPlace& place) {

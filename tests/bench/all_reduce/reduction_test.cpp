@@ -33,7 +33,7 @@ Config reducing_ranks(int ranks) {
 
 using RankTest = std::function<void(Reduction&)>;
 
-// Does it on each of two ranks. loops: those by which they add, instead of the processor's own.
+// Runs the work on each of two ranks. loops: replaces the processor's own loops for the sums.
 void on_two_ranks(const RankTest& work, const allreduce::simd::Loops* loops = nullptr,
                   std::optional<int> signal = {}) {
   const Config config = reducing_ranks(2);
@@ -81,7 +81,7 @@ TEST(Reduction, AddsTheBucketsOfAllRanksExactly) {
     reduction.add_bucket(1);
     EXPECT_EQ(reduction.error(), 0);
     reduction.reduce();
-    EXPECT_EQ(reduction.error(), 0) << "buckets are filled anew";
+    EXPECT_EQ(reduction.error(), 0) << "each reduction fills its bucket again";
     EXPECT_EQ(reduction.choice(0).algorithm->name, "direct");
   });
 }
@@ -98,10 +98,10 @@ TEST(Reduction, TakesNoMoreThanItsBufferHolds) {
   });
 }
 
-// The first of the elements that a rank adds, and of no more than one of its calls.
+// Makes the first element of a sum NaN, in only one of a rank's calls per bucket.
 void add_with_an_early_nan(const allreduce::simd::Sum& of) {
   allreduce::simd::plain_loops().sum(of);
-  constexpr std::size_t of_buckets = 100;  // what ranks tell one another is shorter
+  constexpr std::size_t of_buckets = 100;  // control messages between ranks are shorter
   if (of.n >= of_buckets) {
     of.to[0][0] = std::numeric_limits<float>::quiet_NaN();
   }
@@ -159,12 +159,12 @@ TEST(Reduction, StopsOnAllRanksWhereOneIsAskedTo) {
   std::atomic<int> calls = 0;
   on_two_ranks(
       [&](Reduction& reduction) {
-        EXPECT_FALSE(reduction.stops()) << "nobody has been asked yet";
+        EXPECT_FALSE(reduction.stops()) << "no rank has been asked yet";
         EXPECT_TRUE(reduction.time({.rounds = 1000, .contestants = {[&] { ++calls; }}}).empty());
         EXPECT_TRUE(reduction.stops());
       },
       nullptr, SIGTERM);
-  EXPECT_EQ(calls, 2) << "of each rank one";
+  EXPECT_EQ(calls, 2) << "each rank makes one call";
 }
 
 TEST(Reduction, AsksAllRanksBetweenReductions) {

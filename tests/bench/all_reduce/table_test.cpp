@@ -46,7 +46,7 @@ TEST(ReduceTable, HasTheDistanceFromTheBound) {
 }
 
 TEST(ReduceTable, TakesAReductionBelowItsBoundForTheBound) {
-  ReduceRow faster = row_of_1000_bytes();  // than the machine was when its limits were measured
+  ReduceRow faster = row_of_1000_bytes();  // faster than the limits measured before
   faster.bound.seconds = 5e-6;
   EXPECT_EQ(distance(faster), 1);
   EXPECT_EQ(bound_text(faster), "itself");

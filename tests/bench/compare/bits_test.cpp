@@ -85,7 +85,7 @@ TEST(Bits, AreCountedByOperation) {
   EXPECT_EQ(comparison.first->tensor.op, "conv");
 }
 
-// As a run with --lms has it: other numbers of tensors, another order, nodes that run again.
+// A run with --lms numbers its tensors differently, in another order, and recomputes nodes.
 TEST(Bits, AreEqualIfARunRecomputesTheValues) {
   const std::string tensors =
       tensor(0, weight_key, "update") + tensor(1, conv_key, "conv") + tensor(2, relu_key, "relu");

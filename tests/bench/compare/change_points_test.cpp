@@ -10,7 +10,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Normal values around a level for each of consecutive segments of so many values.
+// Returns normally distributed values for consecutive segments, each given by its length and its
+// mean.
 std::vector<double> levels(const std::vector<std::pair<int, double>>& segments, double scatter,
                            std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -67,15 +68,15 @@ TEST(ChangePoints, AreTheSameForOneSeed) {
 }
 
 TEST(ChangePoints, NeedAsManyValuesAsAPermutationTestCanTellApart) {
-  // There are 252 choices of five of 10 values, and two are as good as a step: 2 / 252 < 0.01.
+  // Ten values have 252 subsets of five, and two of them are as extreme as a step: 2 / 252 < 0.01.
   EXPECT_EQ(least_values(0.01), 10U);
   EXPECT_EQ(least_values(0.05), 8U);
   EXPECT_THAT(find_changes(levels({{4, 1}, {5, 2}}, 0.001, 1), {}), IsEmpty());
   EXPECT_THAT(places(find_changes(levels({{5, 1}, {5, 2}}, 0.001, 1), {})), ElementsAre(5));
 }
 
-// A permutation test promises its level for values in any order that are equally likely. The bound
-// is five deviations of a binomial count above the promise.
+// A permutation test guarantees its significance level for exchangeable values. The bound is five
+// standard deviations of a binomial count above the level.
 TEST(ChangePoints, AreFoundInNoiseAsRarelyAsTheSignificanceSays) {
   constexpr int series = 400;
   int normal_alarms = 0, skewed_alarms = 0;
@@ -96,7 +97,7 @@ TEST(ChangePoints, AreFoundInNoiseAsRarelyAsTheSignificanceSays) {
   RecordProperty("skewed_alarms", skewed_alarms);
   EXPECT_LT(normal_alarms, 0.05 * series + 5 * 4.4);
   EXPECT_LT(skewed_alarms, 0.05 * series + 5 * 4.4);
-  EXPECT_GT(normal_alarms + skewed_alarms, 8);  // the test is no more cautious than it says
+  EXPECT_GT(normal_alarms + skewed_alarms, 8);  // the test is not overly conservative
 }
 
 TEST(ChangePoints, FindThreePerCentBetweenTwentyRunsThatScatterByOne) {

@@ -14,8 +14,8 @@
 namespace cnn::compare {
 namespace {
 
-// The hours of sleep that two drugs gave more, of Student's paper (Biometrika 6, 1908): what every
-// statistics program has as an example, so that its results are known.
+// The extra hours of sleep from two drugs in Student's paper (Biometrika 6, 1908). Statistics
+// programs use this example, so the results are known.
 constexpr std::array first_drug{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
 constexpr std::array second_drug{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
 

@@ -42,13 +42,13 @@ TEST(HashFile, HasTensorsAndTheStepsThatMadeThem) {
   EXPECT_EQ(run.tensors[1].output, "2");
   EXPECT_EQ(run.tensors[1].shape, "f16[8, 4]");
   EXPECT_EQ(run.tensors[1].stored, "f16[8, 4] nhwc");
-  EXPECT_EQ(run.tensors[1].layer, "") << "of no parameter";
+  EXPECT_EQ(run.tensors[1].layer, "") << "the tensor belongs to no parameter";
   ASSERT_EQ(run.steps.size(), 2U);
   EXPECT_EQ(run.steps[0].number, 7);
   ASSERT_EQ(run.steps[0].entries.size(), 3U);
   EXPECT_EQ(run.steps[0].entries[0].tensor, 1U);
   EXPECT_EQ(run.steps[0].entries[0].hash, 0xFEDC'BA98'7654'3210U);
-  EXPECT_EQ(run.steps[0].entries[2].tensor, 1U) << "a node that ran again";
+  EXPECT_EQ(run.steps[0].entries[2].tensor, 1U) << "the node was recomputed";
   EXPECT_TRUE(run.steps[1].entries.empty());
   EXPECT_FALSE(run.cut_off);
 }
@@ -119,7 +119,7 @@ TEST(HashFile, NamesTheDamagedLine) {
   }
 }
 
-// A walk over so many levels would overflow the stack.
+// A recursive walk over this many levels would overflow the stack.
 TEST(HashFile, IsDamagedIfItsHeadHasTooManyLevels) {
   constexpr std::size_t levels = 200'000;
   const std::string text = form_line + "run\t{\"mode\":" + std::string(levels, '[') +

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A run whose steps take so long, of a commit.
+// Returns a run of a commit whose steps take this long.
 Json history_result(double seconds, const std::string& commit, std::size_t number) {
   Json result = result_of({seconds * 0.999, seconds, seconds * 1.001});
   result["commit"] = commit;
@@ -24,7 +24,8 @@ Json history_result(double seconds, const std::string& commit, std::size_t numbe
   return result;
 }
 
-// Lines of runs that scatter a little; from `slow_from` on they take longer by the factor.
+// Returns lines of runs that scatter a little. From run `slow_from` on, they are slower by the
+// factor.
 std::string history_lines(std::size_t runs, std::size_t slow_from, double factor) {
   std::string text;
   for (std::size_t i = 0; i < runs; ++i) {

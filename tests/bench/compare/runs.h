@@ -11,9 +11,9 @@
 
 namespace cnn::compare {
 
-using Runs = std::vector<Run>;  // inside a test Run is one of gtest's
+using Runs = std::vector<Run>;  // inside a test, Run is a member of gtest's Test
 
-// A run with steps of these seconds, as the program writes it.
+// Returns the result file of a run whose steps took these seconds.
 inline Json result_of(const std::vector<double>& seconds) {
   Json steps = Json::array();
   for (const double each : seconds) {
@@ -41,16 +41,16 @@ inline Run run_of(const Json& json, const std::string& path = "a.json") {
   return parse_run(path, json.dump());
 }
 
-// Draws runs of one program on a machine that is not quite steady: each run has its own speed, its
-// steps scatter around it and remember the one before.
+// Draws runs of one program on a noisy machine. Each run has a speed of its own, and its steps
+// scatter around that speed with autocorrelation.
 class SyntheticRuns {
  public:
   struct Machine {
-    double drift = 0.006;       // deviation of a run's speed
-    double scatter = 0.01;      // of steps
-    double memory = 0.3;        // correlation of a step with the next
-    double hogged = 0;          // share of runs beside which another process takes cores
-    bool hogs_are_seen = true;  // by the run's record of disturbances
+    double drift = 0.006;       // standard deviation of the runs' speeds
+    double scatter = 0.01;      // standard deviation of the steps
+    double memory = 0.3;        // correlation between consecutive steps
+    double hogged = 0;          // share of runs during which another process takes cores
+    bool hogs_are_seen = true;  // whether the run records these disturbances
   };
   SyntheticRuns(std::uint64_t seed, Machine machine) : random_(seed), machine_(machine) {}
 

@@ -22,8 +22,8 @@ struct Pair {
   }
 };
 
-// Both run in turns of half a second; a step of the new one takes `ratio` times as long as one of
-// the base's, 0.1 s, and both `machine(now)` times as long as it should.
+// Simulates two programs with time slices of half a second. A step of the base takes 0.1 s and a
+// step of the new program `ratio` times as long. machine(now) slows down both.
 Pair in_turns(double seconds, double ratio, const std::function<double(double)>& machine) {
   constexpr double turn = 0.5, step = 0.1;
   Pair pair;
@@ -48,8 +48,8 @@ TEST(TurnByTurn, IsNotMovedByAMachineThatBecomesSlower) {
   EXPECT_NEAR(*pair.slowdown(), std::log(1.02), 1e-3);
 }
 
-// Just after a turn of the base, so that more than half of its steps are the fast ones, and less
-// than half of the other's.
+// The speed changes just after a slice of the base. More than half of the base's steps are
+// therefore fast, and less than half of the new program's.
 TEST(TurnByTurn, IsNotMovedByAMachineThatChangesItsSpeed) {
   const Pair pair = in_turns(20, 1, [](double now) { return now < 8.45 ? 1 : 1.4; });
   EXPECT_NEAR(*pair.slowdown(), 0, 1e-12);
@@ -57,8 +57,8 @@ TEST(TurnByTurn, IsNotMovedByAMachineThatChangesItsSpeed) {
 }
 
 TEST(TurnByTurn, IsNotMovedByDelaysOfSomeSteps) {
-  // Three steps of every turn of the new one, and all of its turns in the first 8 of 20 seconds: no
-  // median of steps would see it.
+  // The delays hit three steps of each slice of the new program, and all of its slices in the first
+  // 8 of 20 seconds. A median of steps would not reveal them.
   Pair pair = in_turns(20, 1, [](double) { return 1.0; });
   for (std::size_t i = 0; i < pair.fresh.size(); ++i) {
     pair.fresh[i].seconds *= i % 5 < 3 || pair.fresh[i].ended < 1008 ? 1.5 : 1;
@@ -83,7 +83,8 @@ TEST(TurnByTurn, NeedsTurnsAndTheirTimes) {
   EXPECT_FALSE(old.slowdown());
 }
 
-// A machine whose speed wanders, as shared ones do: 30 pairs of one program.
+// Compares 30 pairs of one program on a machine whose speed drifts, as that of shared machines
+// does.
 TEST(TurnByTurn, ScattersLessThanTheMediansOfRuns) {
   std::mt19937_64 random(20260101);
   std::normal_distribution<double> normal;

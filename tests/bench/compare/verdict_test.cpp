@@ -20,7 +20,8 @@ struct Verdicts {
   int regressions = 0, improvements = 0, clean = 0, untold = 0;
 };
 
-// Counts the verdicts of 500 comparisons of as many runs a side, the new ones slower by `slower`.
+// Counts the verdicts of 500 comparisons with `runs` runs per side, where the new runs are slower
+// by `slower`.
 Verdicts verdicts_of(SyntheticRuns::Machine machine, std::size_t runs, double slower) {
   SyntheticRuns draws(20260101, machine);
   Verdicts found;
@@ -90,7 +91,7 @@ TEST(Verdict, CannotBeToldFromASingleRunASide) {
   EXPECT_EQ(exit_code_of({found}), 2);
 }
 
-// Pairs that a slow neighbour disturbs alike: each pair has its own speed.
+// A slow neighbour disturbs both runs of a pair equally, so each pair has its own speed.
 TEST(Verdict, UsesTheDifferencesOfRunsThatTookTurns) {
   const SyntheticRuns::Machine steady{.drift = 0.002};
   SyntheticRuns draws(3, steady);
@@ -101,7 +102,7 @@ TEST(Verdict, UsesTheDifferencesOfRunsThatTookTurns) {
     fresh.push_back(draws.draw(1, 1.03 * speed).front());
     base.back().turns = fresh.back().turns = "turns." + std::to_string(pair);
   }
-  std::reverse(fresh.begin(), fresh.end());  // found by name, not by place
+  std::reverse(fresh.begin(), fresh.end());  // pairs are matched by name, not by position
   const Finding paired = judge({sides(base, fresh)}, {}).front();
   EXPECT_TRUE(paired.difference.paired);
   EXPECT_EQ(paired.verdict, Verdict::regression);
@@ -115,7 +116,7 @@ TEST(Verdict, UsesTheDifferencesOfRunsThatTookTurns) {
   EXPECT_THAT(loose.notes, testing::Contains(HasSubstr("compared as independent")));
 }
 
-// Pairs of runs with steps of a second, one a turn.
+// Returns pairs of runs with steps of a second and one step per time slice.
 Configuration pairs_in_turns(SyntheticRuns& draws) {
   Configuration sides{.label = "synthetic"};
   for (int pair = 0; pair < 5; ++pair) {
@@ -131,8 +132,8 @@ Configuration pairs_in_turns(SyntheticRuns& draws) {
   return sides;
 }
 
-// Halfway the machine becomes slower by a tenth, just after a step of the base, so that the medians
-// differ, and turns that follow each other do not.
+// Halfway, just after a step of the base, the machine becomes slower by a tenth. The medians then
+// differ, while adjacent slices do not.
 TEST(Verdict, ComparesPairsTurnByTurn) {
   SyntheticRuns draws(4, {.drift = 0, .scatter = 0.001});
   Configuration sides = pairs_in_turns(draws);
@@ -148,7 +149,7 @@ TEST(Verdict, ComparesPairsTurnByTurn) {
   EXPECT_EQ(found.verdict, Verdict::no_regression);
   EXPECT_NEAR(percent(found.difference.estimate), 0, 0.1);
   EXPECT_GT(found.fresh.seconds, 1.02 * found.base.seconds)
-      << "by medians it would be a regression";
+      << "a comparison of medians would find a regression";
   EXPECT_TRUE(found.notes.empty());
 }
 
@@ -181,7 +182,7 @@ TEST(Verdict, CountsPairsThatWereDisturbedThroughout) {
     step.ended = 0;
   }
   const Finding by_medians = judge({sides}, {}).front();
-  EXPECT_EQ(by_medians.slowdowns.size(), 4U) << "of that pair only the medians could be compared";
+  EXPECT_EQ(by_medians.slowdowns.size(), 4U) << "only the medians of that pair could be compared";
   EXPECT_THAT(by_medians.notes, testing::Contains(HasSubstr("1 of the base's and 1 of the new")));
 }
 
@@ -203,8 +204,8 @@ Runs disturbed_and_quiet(std::size_t disturbed, std::size_t quiet, std::uint64_t
   return runs;
 }
 
-// Six disturbed runs against the three undisturbed ones of another six would be a difference of
-// what else the machine did.
+// A comparison of six disturbed runs with three undisturbed ones would measure the other load of
+// the machine.
 TEST(Verdict, CountsDisturbedRunsOnBothSidesOrOnNeither) {
   const Finding mixed =
       judge({sides(disturbed_and_quiet(6, 0, 21), disturbed_and_quiet(3, 3, 23))}, {}).front();
@@ -225,7 +226,7 @@ bool told(const Difference& difference, const Settings& settings) {
           difference.lower(settings.confidence) > 0);
 }
 
-// Sides of unlike sizes: as many runs are added to both.
+// The sides have different sizes, and the same number of runs is added to both.
 TEST(Verdict, NamesTheLeastNumberOfMoreRunsThatWouldDo) {
   const Settings settings;
   int untold = 0;
@@ -250,7 +251,7 @@ TEST(Verdict, NamesEnoughUndisturbedRunsWhereOneSideWasDisturbed) {
   const Runs base = quiet.draw(8, 0.1);
   const Finding found = judge({sides(base, busy.draw(5, 0.1))}, settings).front();
   ASSERT_TRUE(found.more_runs);
-  // The scatter of undisturbed runs is that of the base.
+  // The undisturbed runs of the new side are assumed to scatter like those of the base.
   const Finding alike = judge({sides(base, base)}, settings).front();
   Difference none = alike.difference;
   none.estimate = 0;

@@ -1,5 +1,5 @@
-// Sums of gradients on real devices, one rank each: by NCCL and by way of the host, enqueued and
-// replayed. Without enough devices, or without NCCL, they are skipped by name.
+// Tests gradient sums on real devices, one per rank, by NCCL and through the host, enqueued and
+// replayed. Tests without enough devices or without NCCL are skipped by name.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <optional>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t sizes[] = {1000, 3};
 
-// One rank's part, on the thread that computes for it.
+// One rank, on the thread that computes for it.
 class DeviceRank {
  public:
   DeviceRank(allreduce::Transport& transport, Config config)
@@ -50,7 +50,7 @@ class DeviceRank {
     kernel_ = context.kernels.make(layers::AllReduce(0, 1), signature);
   }
 
-  // Sums value + the place in the memory over all ranks; what is where the numbers are then.
+  // Sums value + position over all ranks and returns the memory.
   std::vector<float> sum(float value, bool replayed) {
     auto* const numbers = reinterpret_cast<float*>(pinned_.data());
     for (std::size_t i = 0; i < bytes / sizeof(float); ++i) {
@@ -84,7 +84,7 @@ class DeviceRank {
   std::unique_ptr<Recording> recording_;
 };
 
-// How many ranks, and who adds.
+// The parameters are the number of ranks and the communication backend.
 class OnDevices : public testing::TestWithParam<std::tuple<int, CommBackend>> {
  protected:
   void SetUp() override {

@@ -18,7 +18,7 @@ using fake_nvml::Script;
 constexpr int not_supported = 3;
 const GpuAddress address{.pci_bus_id = "0000:1b:00.0", .uuid = "8b5e06c6"};
 
-// The script of a library, which stays loaded while this lives.
+// Gives access to a fake library's script and keeps the library loaded.
 class Fake {
  public:
   explicit Fake(const char* file) : file_(file), handle_(dlopen(file, RTLD_NOW), close) {
@@ -114,7 +114,7 @@ TEST(Nvml, LeavesOutUnknownValuesWithAnOldDriver) {
   EXPECT_EQ(source->facts().power_limit_watts, std::nullopt);
   EXPECT_EQ(source->facts().source, "NVML");
   EXPECT_EQ(fake.driver(), "");
-  EXPECT_EQ(reading.throttled, 0x4U);  // by the function's older name
+  EXPECT_EQ(reading.throttled, 0x4U);  // read through the function's older name
   EXPECT_DOUBLE_EQ(reading.watts.value(), 412.5);
 }
 
@@ -214,7 +214,7 @@ TEST(Nvml, IsSampledWhileStepsRun) {
   fake->millijoules = 1000;
   sampler.resume();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  sampler.pause();  // the script may change now
+  sampler.pause();  // the sampler reads nothing more, so the script may change
   fake->millijoules = 9000;
   sampler.resume();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -226,7 +226,7 @@ TEST(Nvml, IsSampledWhileStepsRun) {
   ASSERT_EQ(telemetry.throttled->size(), 1U);
   EXPECT_EQ(telemetry.throttled->front().reason, "power cap");
   EXPECT_EQ(telemetry.throttled->front().share, 1);
-  EXPECT_FALSE(telemetry.joules_counted);  // the counter stood still while steps ran
+  EXPECT_FALSE(telemetry.joules_counted);  // the counter did not advance while steps ran
   EXPECT_NEAR(telemetry.joules.value(), 412.5 * telemetry.seconds, 1e-6);
 }
 

@@ -1,6 +1,6 @@
-// The whole training step of every network, planned for devices that are only described: every
-// node has a kernel, every convolution an engine of cuDNN that needs no compiler, and all
-// workspaces are in the memory plan.
+// Plans the training step of every network for described devices. Every node must have a kernel,
+// every convolution a cuDNN engine that needs no run-time compilation, and every workspace a place
+// in the memory plan.
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -39,11 +39,11 @@ bool is_convolution(const Op& op) {
 
 struct Found {
   std::size_t convolutions = 0;
-  std::size_t own_epilogues = 0;      // a bias, residual or ReLU that no engine adds
-  std::size_t largest_workspace = 0;  // bytes, of a convolution
+  std::size_t own_epilogues = 0;      // a bias, residual or ReLU that no engine computes
+  std::size_t largest_workspace = 0;  // bytes, of a single convolution
 };
 
-// Our own epilogue reads the bias in f32, an engine in the type of the images.
+// Our own epilogue reads the bias in f32, an engine reads it in the type of the images.
 bool has_own_epilogue(const Op& op, const KernelSpec& spec) {
   const auto* conv = dynamic_cast<const layers::Conv2d*>(&op);
   if (conv == nullptr) {
@@ -94,13 +94,13 @@ std::size_t count(const Graph& graph, std::string_view op) {
       graph.nodes(), [&](const Node& node) { return node.op->name() == op; }));
 }
 
-// Convolutions in the forward pass of some networks for ImageNet, as their papers count them.
+// Numbers of convolutions in the forward pass of some ImageNet networks, according to their papers.
 const std::map<std::string_view, std::size_t> layers_of{
     {"trivial", 0},   {"alexnet", 5},     {"vgg16", 13},        {"googlenet", 57},
     {"resnet50", 53}, {"resnet152", 155}, {"resnet50_v1.5", 53}};
 
-// The training graph has each forward, for the weights and, but where it reads the image, for the
-// data.
+// Returns the number of convolutions in a training graph: each one forward, for the weights and,
+// unless it reads the image, for the data.
 std::size_t in_training(std::size_t layers) { return layers == 0 ? 0 : 3 * layers - 1; }
 
 class EveryModel : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, EveryModel,
 
 class BranchedModels : public testing::TestWithParam<std::string> {};
 
-// Every kernel that makes or reads a branch can do so where it is concatenated.
+// Every kernel that makes or reads a branch can work in place on the concatenated image.
 TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
   const Backend backend = backend_for(GetParam());
   const std::map<std::string_view, std::size_t> concats{
@@ -160,7 +160,7 @@ TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
 INSTANTIATE_TEST_SUITE_P(Cuda, BranchedModels, testing::Values("a100", "h100", "h200"),
                          [](const testing::TestParamInfo<std::string>& row) { return row.param; });
 
-// Other builds plan with the kernels of this one, but for the workspaces of cuDNN's engines.
+// Builds without CUDA plan with these kernels; only the workspaces of cuDNN's engines may differ.
 TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
   Backend assumed{.name = "cuda", .preferred_layout = layers::cuda::preferred_layout};
   add_assumed_kernels(assumed.kernels);
@@ -174,7 +174,7 @@ TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
         const StepPlan theirs = compiled(model, backend, asked).plan;
         const StepPlan ours = compiled(model, assumed, asked).plan;
         ASSERT_EQ(ours.graph->nodes().size(), theirs.graph->nodes().size());
-        // The first layer of AlexNet in f32 has an engine with a workspace of some 400 MiB.
+        // In f32, the engine for AlexNet's first layer has a workspace of about 400 MiB.
         const double least = name == "alexnet" && compute == DataType::f32 ? 0.5 : 0.95;
         const auto most = static_cast<double>(theirs.memory.device_bytes);
         EXPECT_LE(ours.memory.lower_bound_bytes, theirs.memory.lower_bound_bytes);
@@ -193,8 +193,8 @@ TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
 
 class FusedModels : public testing::TestWithParam<std::string> {};
 
-// Stays plain: the first convolution, which has too few channels for sums, and with it what reads
-// the image that its batch norm makes.
+// The first convolution stays plain because it has too few channels for sums. The readers of its
+// batch norm's image stay plain too.
 TEST_P(FusedModels, HaveEnginesForWhatTheBatchNormsAroundThemNeed) {
   const Backend backend = backend_for(GetParam());
   for (const std::string_view name : {"resnet50", "resnet50_v1.5"}) {
@@ -222,7 +222,7 @@ TEST(FusedModel, KeepsPlainConvolutionsWhereThereIsNoEngine) {
   }
 }
 
-// Engines add a bias, but no shortcut: 16 sums of ResNet-50 are passes of our own.
+// Engines add a bias but no shortcut, so the 16 additions of ResNet-50 are passes of our own.
 TEST(ForwardOnly, KnowsWhatOwnEpiloguesMove) {
   const StepPlan plan = compiled(models::find("imagenet", "resnet50"), backend_for("h200"),
                                  {.compute = DataType::f16, .phase = Phase::forward_only})

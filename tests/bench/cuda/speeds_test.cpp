@@ -21,7 +21,7 @@ TEST(MachineFor, GoesByTheNameOfTheDevice) {
   EXPECT_EQ(name(""), "none");
 }
 
-// Published of an H100: 67 TFLOP/s in fp32; in fp16 989 at a clock of 1.83 GHz.
+// NVIDIA's figures for an H100 are 67 TFLOP/s in fp32 and 989 in fp16 at a clock of 1.83 GHz.
 TEST(PeakFlops, AreThoseThatArePublished) {
   const cuda::DeviceFacts h100{
       .name = {}, .major = 9, .minor = 0, .multiprocessors = 132, .clock_khz = 1980000};

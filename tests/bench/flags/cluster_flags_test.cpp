@@ -28,7 +28,7 @@ std::string cluster_refusal(const ClusterWords& words, bool launched = false) {
   return "no error";
 }
 
-// The line that it prints for these workers.
+// Returns the mpirun line that the refusal prints for these workers.
 std::string line_for(const std::string& worker_hosts, const ClusterWords& more = {}) {
   ClusterWords words{"--job_name=worker", "--worker_hosts=" + worker_hosts, "--task_index=0"};
   words.insert(words.end(), more.begin(), more.end());

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Whether the script has these characters as a word of a list.
+// Returns whether the script contains this word in a list.
 bool offers(const std::string& script, const std::string& word) {
   return script.find(" " + word + " ") != std::string::npos ||
          script.find("\"" + word + " ") != std::string::npos ||
@@ -44,7 +44,7 @@ TEST(BashCompletion, OffersSwitchesTheWayThatChangesThem) {
 TEST(BashCompletion, OffersTheValuesThatAreKnown) {
   const std::string script = bash_completion();
   EXPECT_THAT(script, HasSubstr("        --optimizer) values='momentum sgd rmsprop adam' ;;\n"));
-  EXPECT_THAT(script, HasSubstr("resnet50_v1.5 ")) << "names that are no fixed choice";
+  EXPECT_THAT(script, HasSubstr("resnet50_v1.5 ")) << "names of models are no fixed choice";
   EXPECT_THAT(script, HasSubstr("cifar10 mnist tensors"));
   EXPECT_THAT(script, Not(HasSubstr("values=''")));
 }

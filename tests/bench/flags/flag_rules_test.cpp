@@ -99,7 +99,7 @@ TEST(FlagRules, RefuseAFrozenRunThatSaves) {
 TEST(FlagRules, LetSensibleCombinationsPass) {
   const std::vector<std::vector<std::pair<std::string, std::string>>> fine{
       {},
-      {{"num_batches", "0"}, {"num_epochs", "2"}},  // 0 counts as not given
+      {{"num_batches", "0"}, {"num_epochs", "2"}},  // 0 counts as unset
       {{"init_learning_rate", "1"}},
       {{"init_learning_rate", "1"},
        {"learning_rate_decay_factor", ".5"},

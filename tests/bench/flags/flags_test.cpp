@@ -106,7 +106,7 @@ TEST(Flags, KeepTheValuesOfThoseThatDoNotAct) {
   EXPECT_EQ(find_setting(line.settings, "xla").value, Plain(true));
   EXPECT_EQ(find_setting(line.settings, "kmp_blocktime").value, Plain(std::int64_t{3}));
   EXPECT_EQ(find_setting(line.settings, "precision").value, Plain("tf32"));
-  EXPECT_EQ(find_setting(line.settings, "device").value, Plain("cpu"));  // the one in force
+  EXPECT_EQ(find_setting(line.settings, "device").value, Plain("cpu"));  // the effective value
 }
 
 TEST(Flags, RejectWithTheAlternative) {
@@ -282,8 +282,9 @@ TEST(Flags, SimulateAGpuThatNeedNotBeThere) {
   const CommandLine line = parse({"--simulate=h200", "--use_fp16", "--eval"}, planner);
   EXPECT_EQ(line.config.device, DeviceKind::gpu);
   EXPECT_EQ(line.config.precision.type, Precision::fp16);
-  EXPECT_THAT(line.notices, IsEmpty());  // also not that the CPU computes
-  EXPECT_EQ(parse({"--simulate=h200"}).config.device, DeviceKind::gpu);  // in every build
+  EXPECT_THAT(line.notices, IsEmpty());  // not even a notice that the CPU computes
+  // Also in builds without CUDA.
+  EXPECT_EQ(parse({"--simulate=h200"}).config.device, DeviceKind::gpu);
   EXPECT_EQ(refusal({"--simulate=h200", "--device=cpu"}, planner),
             "--simulate=h200 plans for a GPU; drop --device=cpu");
 }
@@ -330,7 +331,7 @@ TEST(Flags, SettleThePrecision) {
   EXPECT_THAT(refusal({"--precision=bf16"}), HasSubstr("use --precision=fp32"));
 }
 
-// It would measure something else.
+// Another type would measure something different from fp16.
 TEST(Flags, TakeNoOtherTypeForFp16WhereThereIsNoGpu) {
   EXPECT_EQ(refusal({"--use_fp16"}, new_cpu),
             "--use_fp16 needs a GPU (--device=gpu); on this CPU use --precision=bf16");

@@ -23,8 +23,8 @@ TEST(HelpParts, TellWhichFlagsAct) {
   EXPECT_TRUE(acts(row_of("batch_size")));
   EXPECT_FALSE(acts(row_of("xla")));
   EXPECT_FALSE(acts(row_of("job_name")));
-  EXPECT_TRUE(acts(row_of("learning_rate"))) << "an older name of one that acts";
-  EXPECT_FALSE(acts(row_of("use_data_sets"))) << "an older name of one that does not";
+  EXPECT_TRUE(acts(row_of("learning_rate"))) << "an older name of a flag with effect";
+  EXPECT_FALSE(acts(row_of("use_data_sets"))) << "an older name of a flag without effect";
 }
 
 TEST(HelpParts, WriteTheValuesThatAFlagTakes) {
@@ -41,7 +41,7 @@ TEST(HelpParts, WriteDefaultsAsTheCommandLineDoes) {
   EXPECT_EQ(default_text(row_of("trace_file")), "''");
 }
 
-// Only a flag that does not act may be said to have no effect or to be missing.
+// Only the description of a flag without effect may say that it has no effect or is missing.
 TEST(HelpParts, SayInTheDescriptionWhyAFlagDoesNotAct) {
   for (const FlagGroup& group : flag_groups()) {
     for (const Flag& flag : group.flags) {

@@ -33,7 +33,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The flags that a help text has a line for.
+// Returns the flags for which a help text has a line.
 std::vector<std::string> flags_in(const std::string& text) {
   std::vector<std::string> names;
   for (const std::string& line : lines_of(text)) {
@@ -88,7 +88,7 @@ TEST(Help, ShowsFlagsWithoutEffectLastInOneBlock) {
   }
   EXPECT_EQ(acting.size() + rest.size(), flags);
   EXPECT_THAT(acting, testing::Contains("learning_rate"));
-  EXPECT_THAT(rest, testing::Contains("use_data_sets"));  // an older name of one that does not act
+  EXPECT_THAT(rest, testing::Contains("use_data_sets"));  // an older name of a flag without effect
   EXPECT_THAT(rest, testing::Contains("xla"));
 }
 
@@ -98,7 +98,7 @@ TEST(Help, ShowsTheFlagsOfAGroup) {
     EXPECT_THAT(lms, testing::Contains(name));
   }
   EXPECT_THAT(lms, Not(testing::Contains("model")));
-  EXPECT_EQ(lms.back(), "lms_serialization_by_size");  // it has no effect
+  EXPECT_EQ(lms.back(), "lms_serialization_by_size");  // this flag has no effect
 }
 
 TEST(Help, ShowsTheFlagsThatMentionAWord) {
@@ -129,7 +129,7 @@ TEST(Help, IsShorterOrFullerOnDemand) {
 TEST(Help, FitsAHundredColumns) {
   for (const char* flag : {"--help", "--helpshort", "--helpfull"}) {
     for (const std::string& line : lines_of(help({flag}))) {
-      // The words that a flag takes are one long word.
+      // The list of words that a flag takes cannot be broken.
       if (!line.starts_with("  --variable_update (") && !line.starts_with("  --lms_policy (")) {
         EXPECT_LE(line.size(), 100U) << line;
       }

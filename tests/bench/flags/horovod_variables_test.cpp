@@ -21,7 +21,7 @@ struct UnderHorovod {
   std::vector<std::string> lines;
 };
 
-// given: flags of the command line, which are stored with the values of `config`.
+// given: the flags set on the command line, whose values are in `config`.
 UnderHorovod under_horovod(const EnvironmentVariables& variables, Config config = {},
                            const std::vector<std::string>& given = {}) {
   std::vector<Setting> settings = default_settings();

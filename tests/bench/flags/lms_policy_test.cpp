@@ -18,7 +18,7 @@ std::string policy_by(std::vector<std::string> words) {
 
 TEST(LmsPolicy, IsOursUnlessAFlagSelectsAnother) {
   EXPECT_EQ(policy_of(LmsFlags{}), "planned");
-  EXPECT_EQ(policy_by({"--lms_n_tensors=-1"}), "planned") << "this flag belongs to all";
+  EXPECT_EQ(policy_by({"--lms_n_tensors=-1"}), "planned") << "this flag belongs to all policies";
 }
 
 TEST(LmsPolicy, IsThatOfAFlagOfItsOwnWithItsDefaultToo) {

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 using MemberWords = std::vector<std::string>;
 
-// Stores a value by the row of a flag and returns what is loaded again.
+// Stores a value through a flag's row and returns the value loaded from there.
 Plain stored_and_loaded(const char* flag, const Plain& value) {
   const Member& member = *find_flag(flag)->member;
   Config config;
@@ -78,7 +78,7 @@ TEST(Member, TakesTheWordsOfItsEnum) {
   EXPECT_EQ(stored_and_loaded("optimizer", std::string("adam")), Plain(std::string("adam")));
   EXPECT_EQ(stored_and_loaded("comm_wire", std::string("bf16")), Plain(std::string("bf16")));
   EXPECT_EQ(stored_and_loaded("comm_wire", std::string("auto")), Plain(std::string("auto")))
-      << "is kept as unset";
+      << "auto is stored as unset";
 }
 
 TEST(Member, LimitedTakesTheseWordsOnly) {

@@ -45,7 +45,7 @@ TEST(NumberText, ReadsSwitches) {
 TEST(NumberText, WritesFixedPointLikeTheOriginal) {
   EXPECT_EQ(fixed(42.10526, 1), "42.1");
   EXPECT_EQ(fixed(7.5929, 3), "7.593");
-  EXPECT_EQ(fixed(0.125, 2), "0.12");  // ties to even, as the exact value is a tie
+  EXPECT_EQ(fixed(0.125, 2), "0.12");  // 0.125 is an exact tie, which rounds to even
   EXPECT_EQ(fixed(nan, 3), "nan");
   EXPECT_EQ(fixed(-nan, 3), "nan");
   EXPECT_EQ(fixed(inf, 1), "inf");

@@ -45,7 +45,7 @@ TEST(Settings, BecomeTheConfiguration) {
   find_setting(settings, "batch_size").value = std::int64_t{12};
   find_setting(settings, "model").value = std::string("vgg16");
   find_setting(settings, "data_dir").value = std::string("folder");
-  find_setting(settings, "xla").value = true;  // has no member, so that nothing comes of it
+  find_setting(settings, "xla").value = true;  // xla has no member, so it changes nothing
   const Config config = config_of(settings);
   EXPECT_EQ(config.size.batch, 12);
   EXPECT_EQ(config.model.name, "vgg16");

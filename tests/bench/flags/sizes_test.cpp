@@ -81,7 +81,7 @@ TEST(WarmUp, KnowsTheStagedBatches) {
   config.device = DeviceKind::cpu;
   EXPECT_EQ(staging_operations(config), 1);
   config.data.dir = "/data";
-  EXPECT_EQ(staging_operations(config), 1);  // batches are prefetched to GPUs only
+  EXPECT_EQ(staging_operations(config), 1);  // only GPUs prefetch batches
   config.device = DeviceKind::gpu;
   EXPECT_EQ(staging_operations(config), 0);
   config.data.use_prefetch = false;
@@ -107,7 +107,7 @@ TEST(Modes, FollowTheFlags) {
   EXPECT_EQ(mode_name(mode_of(config)), "forward only");
 }
 
-// Evaluations on the way of 7 batches of 4 examples.
+// Returns the steps at which a training of 7 batches of 4 examples evaluates.
 std::set<std::int64_t> evaluations(const Config& config) {
   const Length length{.batches = 7, .epochs = 7 * 4.0 / imagenet};
   const EvalSchedule schedule = eval_schedule(config, length, 4, imagenet);
@@ -134,7 +134,7 @@ TEST(EvalSchedule, TurnsEpochsIntoSteps) {
   EXPECT_THAT(evaluations(config), ElementsAre(2, 4, 6));
   config.eval.every_n_epochs = 1e-12;
   EXPECT_THAT(evaluations(config), ElementsAre(1, 2, 3, 4, 5, 6));
-  config.eval.every_n_epochs = 1.5 * 4.0 / imagenet;  // 1.5, 3, 4.5, 6
+  config.eval.every_n_epochs = 1.5 * 4.0 / imagenet;  // at 1.5, 3, 4.5 and 6 steps
   EXPECT_THAT(evaluations(config), ElementsAre(2, 3, 5, 6));
 }
 

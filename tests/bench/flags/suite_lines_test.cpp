@@ -15,7 +15,7 @@
 namespace cnn::bench {
 namespace {
 
-// Suites that run on any machine: every flag is known, has a value that it takes, and acts.
+// These suites run on any machine, so every flag must be known, have a valid value and take effect.
 class SuiteLines : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(All, SuiteLines, testing::Values("quick", "lms", "exchange"),
@@ -34,7 +34,8 @@ TEST_P(SuiteLines, AreFlagsThatAct) {
   }
 }
 
-// A flag whose own value may have a comma must not be taken for a list of configurations.
+// The script splits values at commas into configurations, except for flags whose values may contain
+// commas.
 TEST(SuiteScript, KeepsTheCommasOfFlagsThatTakeListsOrFreeText) {
   std::ifstream file(CNN_SOURCE_DIR "/scripts/suite.sh");
   std::stringstream text;
@@ -59,7 +60,7 @@ TEST(SuiteScript, KeepsTheCommasOfFlagsThatTakeListsOrFreeText) {
   }
 }
 
-// The lines as the script makes them of lists.
+// The script makes these lines from lists.
 TEST(SuiteScript, MakesConfigurationsThatActOfTheSweepOverBatches) {
   const std::string command = CNN_SOURCE_DIR "/scripts/suite.sh batches --list";
   std::FILE* const pipe = popen(command.c_str(), "r");

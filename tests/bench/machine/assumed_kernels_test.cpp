@@ -26,7 +26,7 @@ TensorDesc half_image(std::int64_t channels) {
   return {.shape = {2, channels, 4, 4}, .type = DataType::f16, .layout = Layout::nhwc};
 }
 
-// The operands of a convolution of 1 x 1 from images of so many channels to ones of eight.
+// Returns the signature of a 1 x 1 convolution from `channels` to eight channels.
 Signature convolving(std::int64_t channels, DataType type, bool bias = false) {
   Signature asked{.in = {half_image(channels), {.shape = {8, channels, 1, 1}}},
                   .out = {half_image(8)}};
@@ -64,19 +64,20 @@ TEST(AssumedKernels, TakeWeightsInTheTypeOfTheImages) {
   const auto spec = assumed(layers::Conv2d({.bias = true}), convolving(16, DataType::f16, true));
   ASSERT_TRUE(spec.has_value());
   EXPECT_EQ(spec->in[1].type, DataType::f16);
-  EXPECT_EQ(spec->in[2].type, DataType::f16) << "the bias, which the engine adds";
+  EXPECT_EQ(spec->in[2].type, DataType::f16) << "the engine adds the bias";
   EXPECT_EQ(spec->by, Provider::cudnn);
-  EXPECT_EQ(spec->workspace, 0U) << "what engines need is unknown";
+  EXPECT_EQ(spec->workspace, 0U) << "the workspace of engines is unknown";
   EXPECT_EQ(spec->extra_traffic, 0U);
 }
 
-// The image of 2 x 4 x 4 pixels and the eight filters, with a fourth channel, of two bytes each.
+// Padding adds a fourth channel of two bytes to the image of 2 x 4 x 4 pixels and to the eight
+// filters.
 TEST(AssumedKernels, PadImagesOfThreeChannels) {
   const auto spec = assumed(layers::Conv2d({}), convolving(3, DataType::f16));
   ASSERT_TRUE(spec.has_value());
   constexpr std::size_t padded = std::size_t{32 + 8} * 4 * 2;
   EXPECT_EQ(spec->workspace, padded);
-  EXPECT_EQ(spec->extra_traffic, 2 * padded) << "written once and read once";
+  EXPECT_EQ(spec->extra_traffic, 2 * padded) << "the padded operand is written once and read once";
   EXPECT_EQ(assumed(layers::Conv2d({}), convolving(3, DataType::f32))->workspace, 0U);
 }
 
@@ -117,7 +118,7 @@ TEST(AssumedKernels, ExchangeNothingUnlessAskedTo) {
   add_assumed_exchange(table);
   const auto spec = table.describe(op, asked);
   ASSERT_TRUE(spec.has_value());
-  EXPECT_EQ(spec->out, asked.in) << "gradients stay where they lie";
+  EXPECT_EQ(spec->out, asked.in) << "gradients stay in place";
 }
 
 TEST(AssumedKernels, CannotBeMade) {

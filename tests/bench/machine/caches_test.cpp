@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// One index folder of a processor.
+// One index folder of a processor in sysfs.
 struct Cache {
   int cpu = 0, index = 0;
   std::string level, type, size, shared;

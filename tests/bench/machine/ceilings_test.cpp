@@ -57,7 +57,7 @@ TEST(Ceilings, AreMeasuredWithTheBackendsKernels) {
   }
 }
 
-// A kernel that takes so long, whatever it is given.
+// A kernel that takes a fixed time for any operands.
 class Sleeping final : public Kernel {
  public:
   explicit Sleeping(std::chrono::milliseconds time) : time_(time) {}
@@ -69,8 +69,8 @@ class Sleeping final : public Kernel {
   std::chrono::milliseconds time_;
 };
 
-// Products take a millisecond at least and all else a hundred of them, so that the bandwidth is
-// that of reading weights: at most their bytes in a millisecond.
+// Products take a millisecond and all other ops a hundred. The measured bandwidth is therefore that
+// of reading weights, which is at most their bytes per millisecond.
 TEST(Ceilings, CountWeightsInTheTypeInWhichTheKernelTakesThem) {
   Backend backend = cpu();
   std::size_t largest = 0;

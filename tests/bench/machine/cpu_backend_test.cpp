@@ -24,13 +24,13 @@ Config on_one_thread() {
 
 Backend made(const Config& config) { return cpu_backend().make(config); }
 
-// Work that keeps its thread on other processors than before.
+// Runs work that binds its thread to other processors.
 void on_another_thread(const std::function<void()>& work) { std::thread(work).join(); }
 
 TEST(CpuBackend, DescribesItself) {
   const BackendKind kind = cpu_backend();
   EXPECT_EQ(kind.device, "cpu");
-  EXPECT_EQ(why_missing(kind), "") << "every machine has one";
+  EXPECT_EQ(why_missing(kind), "") << "every machine has a CPU";
   const Backend backend = made(on_one_thread());
   EXPECT_EQ(backend.name, "cpu");
   EXPECT_EQ(backend.processors.threads, 1);
@@ -39,7 +39,7 @@ TEST(CpuBackend, DescribesItself) {
   EXPECT_EQ(backend.precision, "f32");
   EXPECT_FALSE(backend.gpu.has_value());
   EXPECT_GT(backend.memory.device, 0U);
-  EXPECT_FALSE(backend.has_own_memory()) << "it computes in the host's memory";
+  EXPECT_FALSE(backend.has_own_memory()) << "a CPU computes in host memory";
   EXPECT_FALSE(backend.link.has_value());
 }
 
@@ -60,7 +60,7 @@ TEST(CpuBackend, ObeysFlagsOfStepsOnEachOfSeveralRanks) {
 
 TEST(CpuBackend, ComputesOnTheProcessorsOfItsRank) {
   if (layers::cpu::user_binds_threads()) {
-    GTEST_SKIP() << "variables of OpenMP say where threads run";
+    GTEST_SKIP() << "environment variables of OpenMP place the threads";
   }
   const Config config{.device = DeviceKind::cpu};
   on_another_thread([&] {
@@ -85,7 +85,7 @@ TEST(CpuBackend, ComputesInTheTypesOfTheProcessorOnly) {
 
 TEST(CpuBackend, PinsNoMoreThreadsThanThereAreProcessors) {
   if (layers::cpu::user_binds_threads()) {
-    GTEST_SKIP() << "variables of OpenMP say where threads run";
+    GTEST_SKIP() << "environment variables of OpenMP place the threads";
   }
   Config config = on_one_thread();
   const int available = static_cast<int>(usable_processors().size());
@@ -100,7 +100,7 @@ TEST(CpuBackend, PlaysADeviceWithMemoryOfItsOwn) {
   const Backend backend = made(config);
   EXPECT_TRUE(backend.has_own_memory());
   EXPECT_EQ(backend.memory.device, std::size_t{8} << 20U);
-  EXPECT_GT(backend.memory.host.value(), 0U) << "the rest of the memory";
+  EXPECT_GT(backend.memory.host.value(), 0U) << "the host has the rest of the memory";
   ASSERT_TRUE(backend.link.has_value());
   EXPECT_EQ(backend.link->out, backend.link->in);
   config.lms.device_memory_mb = 2'000'000'000;
@@ -112,7 +112,7 @@ TEST(CpuBackend, PlaysALinkOfTheGivenSpeed) {
   Config config = on_one_thread();
   config.lms.device_memory_mb = 8;
   config.lms.emulate_link_gbps = {2};
-  EXPECT_EQ(made(config).link->in, 2e9) << "as in the other direction";
+  EXPECT_EQ(made(config).link->in, 2e9) << "both directions have the same speed";
   config.lms.emulate_link_gbps = {2, 3, 4};
   const Backend backend = made(config);
   EXPECT_EQ(backend.link->out, 2e9);

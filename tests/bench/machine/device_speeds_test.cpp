@@ -7,7 +7,7 @@
 namespace cnn::bench {
 namespace {
 
-// A busy machine makes copies slower than the emulated link, and nothing makes them faster.
+// Other load can make copies slower than the emulated link, but nothing makes them faster.
 constexpr double slack = 1.02;
 
 TEST(MeasureLink, FindsTheSpeedOfEachDirection) {

@@ -11,12 +11,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Ticks of a core in a window: a hundredth of a second each.
+// Returns the ticks of a core in a window; a tick is a hundredth of a second.
 CoreTimes core(std::int64_t idle, std::int64_t steal, std::int64_t all) {
   return {.idle = idle, .steal = steal, .all = all};
 }
 
-// One second on two cores.
+// Judges one second on two cores.
 Disturbance judged(double own_seconds, std::array<CoreTimes, 2> after) {
   const std::array<CoreTimes, 2> before{};
   return judge({.seconds = 1, .cpu_seconds = own_seconds, .before = before, .after = after});

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::Contains;
 
-// /proc and /sys of a machine with one processor.
+// Fake /proc and /sys of a machine with one processor.
 class Machine {
  public:
   void stat(int idle, int steal, int busy) const {

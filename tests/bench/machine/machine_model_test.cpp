@@ -24,7 +24,7 @@ std::string text_of(std::string_view name) {
   return "";
 }
 
-// Returns the problem of a profile that `change` has changed.
+// Returns the error message of a profile after `change` has modified it.
 template <class Change>
 std::string problem_of(const Change& change) {
   json profile = json::parse(text_of("P100-PCIe3"));
@@ -145,7 +145,7 @@ TEST(MachineModels, RefuseAPrecisionThatTheMachineLacks) {
   const MachineModel p100 = find_machine("p100-pcie3");
   try {
     (void)p100.flops(Precision::bf16);
-    FAIL() << "a P100 that computes in bf16";
+    FAIL() << "accepted bf16 on a P100";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "--precision=bf16: P100-PCIe3 does not compute in bf16 (its profile has no "

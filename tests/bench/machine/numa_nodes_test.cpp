@@ -29,7 +29,7 @@ TEST(FirstNumaNode, HasThoseOfTheProcessorsThatItKeeps) {
   const tests::TemporaryFolder root;
   write_node(root, 10, "0-3");
   write_node(root, 2, "4-7,12-15");
-  write_node(root, 0, "");  // memory alone
+  write_node(root, 0, "");  // a node with memory but no processors
   EXPECT_THAT(on_first_numa_node(std::array{0, 5, 6, 13}, root.path()), ElementsAre(5, 6, 13));
   EXPECT_THAT(on_first_numa_node(std::array{1, 3}, root.path()), ElementsAre(1, 3));
   EXPECT_THAT(on_first_numa_node(std::array{20, 21}, root.path()), ElementsAre(20, 21));
@@ -41,7 +41,7 @@ TEST(NumaNode, HasAllProcessors) {
   const tests::TemporaryFolder root;
   write_node(root, 0, "0-3,8-11");
   write_node(root, 1, "4-7,12-15");
-  write_node(root, 2, "");  // memory alone
+  write_node(root, 2, "");  // a node with memory but no processors
   root.write("sys/devices/system/node/online", "0-2\n");
   root.write("sys/devices/system/node/nodes/cpulist", "0-15\n");
   EXPECT_EQ(numa_node_of(std::array{0, 9}, root.path()), 0);

@@ -17,7 +17,7 @@ TEST(OpenFile, IsReadFromItsStartAgainAndAgain) {
   EXPECT_EQ(file.number(), 17U);
   EXPECT_EQ(file.number(), 17U);
   folder.write("counter", "18446744073709551615\n");
-  EXPECT_EQ(file.number(), 18446744073709551615U) << "the text that it has now";
+  EXPECT_EQ(file.number(), 18446744073709551615U) << "the file's new content";
 }
 
 TEST(OpenFile, GivesAsMuchTextAsTheBufferTakes) {

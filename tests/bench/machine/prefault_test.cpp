@@ -16,7 +16,7 @@ using testing::ThrowsMessage;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
-// Not touched before.
+// Returns pages that no one has touched before.
 Buffer pages(std::size_t bytes) {
   HostBytes memory = allocate_pages(bytes);
   return {memory.data, bytes, std::move(memory.release)};
@@ -29,7 +29,7 @@ TEST(SecureMemory, TakesWhatIsThere) {
     ++looks;
     return std::size_t{4} << 30U;
   });
-  EXPECT_EQ(looks, 2) << "a small run is not kept waiting";
+  EXPECT_EQ(looks, 2) << "prefaulting does not delay a small run";
   prefault({}, [&] { return std::size_t{0}; });
 }
 
@@ -49,7 +49,7 @@ TEST(SecureMemory, LeavesATenthFreeWhereThatIsLessThanHalfAGibibyte) {
   EXPECT_EQ(kept_free(std::size_t{64} << 30U), 512 * mebibyte);
   EXPECT_EQ(kept_free(500 * mebibyte), 50 * mebibyte);
   EXPECT_EQ(kept_free(0), 0U);
-  const Buffer memory = pages(mebibyte);  // a small container has room for it
+  const Buffer memory = pages(mebibyte);  // fits even in a small container
   EXPECT_NO_THROW(prefault({memory.data(), memory.bytes()}, [] { return 100 * mebibyte; }));
 }
 

@@ -9,7 +9,7 @@
 namespace cnn::bench {
 namespace {
 
-// A folder as /sys/class/powercap is.
+// A fake /sys/class/powercap.
 class Powercap {
  public:
   void zone(const std::string& folder, const std::string& name, std::uint64_t microjoules) {

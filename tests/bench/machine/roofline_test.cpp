@@ -26,7 +26,8 @@ TEST(SecondsToMove, AreThoseOfMemoryWhereNoCacheIsKnown) {
   EXPECT_DOUBLE_EQ(seconds_to_move(200, {.flops_per_second = 1, .bytes_per_second = 10}), 20);
 }
 
-// One node that reads and writes 1000 bytes in all: 51 seconds at the ceilings.
+// Returns a plan of one node that reads and writes 1000 bytes in total, which takes 51 seconds at
+// the ceilings.
 StepPlan plan() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", {Shape{125}}, {}, false);

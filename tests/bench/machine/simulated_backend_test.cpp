@@ -20,7 +20,7 @@ Backend describe_by_name(const Config& /*config*/, const MachineModel& model) {
 
 std::string missing_device() { return "no CUDA device: broken"; }
 
-// A kind that describes machines but has no device.
+// A backend kind that describes machines but has no device.
 constexpr BackendKind describing_kind{
     .device = "gpu", .missing = missing_device, .describe = describe_by_name};
 

@@ -18,15 +18,15 @@ using layers::BatchNorm;
 using layers::BatchNormBackward;
 using layers::Dense;
 
-// 448 bytes and 1024 operations a second: numbers that come out whole.
+// With 448 bytes and 1024 operations per second, all expected times are exact.
 constexpr Ceilings slow_ceilings{.flops_per_second = 1024, .bytes_per_second = 448};
 
 Value costed_state(Graph& graph, const char* name, const Shape& shape) {
   return graph.state(name, {shape}, {}, false);
 }
 
-// x [4,8] w [8,16] -> relu: 2*4*8*16 = 1024 operations on 128 + 512 + 256 = 896 bytes, then a ReLU
-// that reads 256 bytes and writes 256.
+// x [4,8] times w [8,16] takes 2*4*8*16 = 1024 operations on 128 + 512 + 256 = 896 bytes. The ReLU
+// reads 256 bytes and writes 256.
 std::shared_ptr<Graph> costed_dense_and_relu() {
   auto graph = std::make_shared<Graph>();
   const Value x = costed_state(*graph, "x", {4, 8});
@@ -62,7 +62,8 @@ TEST(StepCosts, CountWhatMustBeReadTwice) {
   EXPECT_EQ(node_costs(graph, slow_ceilings)[0].bytes, 804 + 384);
 }
 
-// x and what passes the ReLU a second time; where that is no output, both gradients.
+// The kernel reads x and the gated gradient a second time. If the gated gradient is no output, it
+// reads both gradients again instead.
 TEST(StepCosts, CountASumOfGradientsOnceOrTwice) {
   Graph graph;
   const Value x = costed_state(graph, "x", {2, 3, 4, 4});  // 384 bytes
@@ -86,7 +87,7 @@ TEST(StepCosts, CountTheGradientOfABiasAsAnotherReading) {
   EXPECT_EQ(reread_bytes(graph, graph.nodes()[1]), 0);
 }
 
-// Half of the 1024 that the product defines, at 256 a second.
+// The kernel needs half of the product's 1024 operations, at 256 per second.
 TEST(StepCosts, CountTheOperationsThatAKernelNeeds) {
   const std::shared_ptr<const Graph> graph = costed_dense_and_relu();
   std::vector<KernelSpec> specs(2);
@@ -108,7 +109,7 @@ TEST(StepCosts, CountWhatAKernelMovesBetweenItsPasses) {
   EXPECT_THROW(node_costs(*graph, slow_ceilings, specs), Error);
 }
 
-// Two parts of 2*4*1*3 floats become an image of twice as many: 96, 96 and 192 bytes.
+// Two parts of 2*4*1*3 floats form an image of twice the size, so they have 96, 96 and 192 bytes.
 TEST(StepCosts, CountNothingOfAConcatForWhatLiesInPlace) {
   const TensorDesc part{.shape = {2, 4, 1, 3}, .layout = Layout::nhwc};
   const TensorDesc whole{.shape = {2, 8, 1, 3}, .layout = Layout::nhwc};
@@ -123,7 +124,7 @@ TEST(StepCosts, CountNothingOfAConcatForWhatLiesInPlace) {
       graph.place_inside(parts[i], y, static_cast<std::int64_t>(4 * i));
     }
     EXPECT_EQ(operand_bytes(graph, graph.nodes()[0]), 384 - 192.0 * static_cast<double>(in_place));
-    EXPECT_EQ(operand_bytes(graph, graph.nodes()[1]), 96) << "others read it as ever";
+    EXPECT_EQ(operand_bytes(graph, graph.nodes()[1]), 96) << "other nodes still read all of it";
   }
 }
 
@@ -138,7 +139,7 @@ TEST(StepCosts, AreAddedUpByOpTheMostSecondsFirst) {
   EXPECT_EQ(ops[1].cost.bytes, 512);
 }
 
-// Two products of 1024 operations and one ReLU.
+// The graph has two products of 1024 operations and one ReLU.
 TEST(StepCosts, AddTheNodesOfOneOp) {
   Graph graph;
   const Value x = costed_state(graph, "x", {4, 8});

@@ -26,7 +26,7 @@ TEST(CoreTimes, AreThoseOfTheProcessorsAskedForInTheirOrder) {
   ASSERT_TRUE(parse_core_times(stat, std::array{10, 0}, times));
   EXPECT_EQ(times[0].idle, 4 + 5);
   EXPECT_EQ(times[0].steal, 8);
-  EXPECT_EQ(times[0].all, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8);  // guests' time is user time already
+  EXPECT_EQ(times[0].all, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8);  // user time already includes guest time
   EXPECT_EQ(times[1].idle, 47079 + 157);
   EXPECT_EQ(times[1].steal, 1928);
 }

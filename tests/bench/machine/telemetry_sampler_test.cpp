@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Counts how often it is read, without a lock of its own: readings must not overlap.
+// Counts its readings without a lock, because readings must not overlap.
 class Counting final : public TelemetrySource {
  public:
   TelemetryFacts facts() const override { return {.source = "counting"}; }
@@ -67,10 +67,11 @@ TEST(TelemetrySampler, ReadsNothingInAPause) {
   sampler.resume();
   const Telemetry telemetry = sampler.finish(1);
   EXPECT_LT(telemetry.seconds, 0.2);
-  EXPECT_DOUBLE_EQ(telemetry.joules.value(), 10.0 * (source.reads - 2));  // the pause's is not ours
+  // The energy used in the pause does not count.
+  EXPECT_DOUBLE_EQ(telemetry.joules.value(), 10.0 * (source.reads - 2));
 }
 
-// Throttled by what its third bit stands for.
+// A source that is always throttled, for the reason of bit 2.
 class Throttled final : public TelemetrySource {
  public:
   explicit Throttled(std::uint64_t disturbing) : disturbing_(disturbing) {}

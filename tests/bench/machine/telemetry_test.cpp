@@ -53,7 +53,7 @@ TEST(TelemetryTotals, DivideImagesByWhatTheCounterCounted) {
 TEST(TelemetryTotals, IntegratePowerWhereNothingIsCounted) {
   TelemetryTotals totals;
   totals.begin({.watts = 100}, 0);
-  totals.add({.watts = 300}, 2);  // 200 W on average: 400 J
+  totals.add({.watts = 300}, 2);  // 200 W on average, so 400 J
   totals.add({.watts = 300}, 3);  // 300 J
   const Telemetry telemetry = totals.summary(named, 1400);
   EXPECT_EQ(telemetry.joules, 700);
@@ -107,7 +107,7 @@ TEST(TelemetryTotals, TellTheShareOfSamplesWithEachReason) {
   totals.add({.throttled = 0b0100}, 1);
   totals.add({.throttled = 0b1100}, 2);
   totals.add({.throttled = std::uint64_t{1} << 63}, 3);
-  totals.add({}, 4);  // tells nothing about it
+  totals.add({}, 4);  // a reading without throttle reasons
   const Telemetry telemetry = totals.summary(named, 1);
   ASSERT_EQ(telemetry.throttled->size(), 3U);
   EXPECT_EQ(telemetry.throttled->at(0).reason, "power cap");

@@ -44,7 +44,7 @@ class WriteShards : public testing::Test {
   static ShardProgress write(const ShardJob& job) {
     return write_shards(job, [](const ShardProgress&) {});
   }
-  // Label by the bytes of the image, of all records.
+  // Returns the label of every record, by the bytes of its image.
   static std::map<std::string, std::int64_t> read_back(const ShardJob& job) {
     const data::RecordIndex index =
         data::open_record_index({.dir = job.output, .subset = "train"}).index;
@@ -91,7 +91,7 @@ TEST_F(WriteShards, AreWrittenOnlyWhereTheyAreMissing) {
   const std::string whole = tests::read_file(job().output / "train-00001-of-00003");
   fs::remove(job().output / "train-00001-of-00003");
   fs::create_directories(job().output);
-  {  // what a killed run leaves of a shard
+  {  // remains of a shard that a killed run was writing
     std::ofstream(job().output / "train-00001-of-00003.tmp") << "half";
   }
   const ShardProgress again = write(job());

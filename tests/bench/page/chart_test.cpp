@@ -33,7 +33,7 @@ TEST(ChartRange, HoldsAllValuesAndATwentiethMore) {
 
 TEST(ChartRange, BeginsAtZeroIfAskedTo) {
   EXPECT_EQ(range_of({3, 1}, true).low, 0);
-  EXPECT_LT(range_of({3, -1}, true).low, -1) << "but not above a value";
+  EXPECT_LT(range_of({3, -1}, true).low, -1) << "the axis starts below a negative value";
 }
 
 TEST(ChartRange, LeavesOutWhatIsNoNumber) {
@@ -69,7 +69,7 @@ TEST(ChartRange, LeavesAFewValuesFarAboveTheOthersOut) {
   values[7] = 5;
   EXPECT_LT(range_of_most(values, true).high, 0.2);
   for (std::size_t i = 0; i < values.size(); i += 2) {
-    values[i] = 5;  // that many are no outliers
+    values[i] = 5;  // too many to be outliers
   }
   EXPECT_GT(range_of_most(values, true).high, 5);
 }
@@ -95,7 +95,7 @@ TEST(ChartTicks, AreNoneWhereTheRangeIsTooNarrowToCountThem) {
 
 TEST(ChartNumber, HasFourDigitsAtMost) {
   EXPECT_EQ(short_number(0), "0");
-  EXPECT_EQ(short_number(1e-17), "0") << "what is left of a tick at zero";
+  EXPECT_EQ(short_number(1e-17), "0") << "a tick at zero has a rounding error";
   EXPECT_EQ(short_number(0.25), "0.25");
   EXPECT_EQ(short_number(-1234.5678), "-1235");
   EXPECT_EQ(short_number(12345), "12.35k");
@@ -115,7 +115,8 @@ TEST(ChartNumber, HasAsManyDigitsOnAnAxisAsTellTicksApart) {
   EXPECT_THAT(labels_of({0, 5, 10}), ElementsAre("0", "5", "10"));
   EXPECT_THAT(labels_of({159.75, 159.8, 159.85}), ElementsAre("159.75", "159.8", "159.85"));
   EXPECT_THAT(labels_of({100'000, 100'005, 100'010}), ElementsAre("100k", "100.005k", "100.01k"));
-  EXPECT_THAT(labels_of({1, 1 + 1e-9}), ElementsAre("1", "1")) << "seven digits must do";
+  EXPECT_THAT(labels_of({1, 1 + 1e-9}), ElementsAre("1", "1"))
+      << "labels have at most seven digits";
   EXPECT_THAT(labels_of({}), IsEmpty());
 }
 

@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// A page of runs with these speeds, the commit of which is the same for equal speeds.
+// Returns the page of runs with these speeds; equal speeds have the same commit.
 std::string history_page_of(const std::vector<double>& seconds) {
   std::string text;
   for (std::size_t i = 0; i < seconds.size(); ++i) {

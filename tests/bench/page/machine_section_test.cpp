@@ -18,7 +18,8 @@ std::string bounds_of_one(const Json& json) {
 
 TEST(BoundSection, IsEmptyWhereNoBoundIsKnown) {
   EXPECT_EQ(bounds_of_one({}), "");
-  EXPECT_EQ(bounds_of_one({{"plan", {{"lower_bound_bytes", 9}}}}), "") << "what was reached?";
+  EXPECT_EQ(bounds_of_one({{"plan", {{"lower_bound_bytes", 9}}}}), "")
+      << "the reached value is missing";
   EXPECT_EQ(bounds_of_one({{"plan", {{"lower_bound_bytes", 9}, {"arena_bytes", 0}}}}), "");
 }
 

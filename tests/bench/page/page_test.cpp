@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// A result as a run with --lms and --html_report leaves it.
+// Returns the result of a run with --lms and --html_report.
 Json rich_result() {
   Json json = result_of({0.10, 0.11, 0.10, 0.25, 0.10, 0.10});
   json["steps"][3]["disturbed"] = true;
@@ -93,7 +93,7 @@ TEST(RunPage, SaysInItsHeadingWhatWasRunAndWhen) {
   EXPECT_THAT(run_page(json.dump()), HasSubstr("<p>training, batch 16 (8 per device), precision "
                                                "f32, 2026-11-23 12:22:31 UTC</p>"));
   EXPECT_THAT(run_page(rich_result().dump()), HasSubstr("<p>batch 16, precision f32, "))
-      << "an older file tells the batch by the speed of a step";
+      << "in an older file, the speed of a step gives the batch";
 }
 
 TEST(RunPage, SaysHowManyOfTheStepsWereDisturbed) {
@@ -137,7 +137,7 @@ TEST(RunPage, ShowsAStepFarAboveTheOthersByAnArrow) {
   EXPECT_THAT(page,
               testing::ContainsRegex("class=\"dot arrow a disturbed\"[^>]*><title>run step 4: "
                                      "60000.000 ms"));
-  EXPECT_THAT(page, Not(HasSubstr(">60k</text>"))) << "the axis ends above the others";
+  EXPECT_THAT(page, Not(HasSubstr(">60k</text>"))) << "the axis ends above the usual values";
 }
 
 TEST(RunPage, LoadsNothingAndRunsNothing) {
@@ -178,7 +178,7 @@ TEST(ComparisonPage, ShowsBothSidesOfEachConfiguration) {
             HasSubstr("<tr class=\"unlike\">"), HasSubstr("oneDNN: 3.2.0 before, 3.4.1 now")));
 }
 
-// Twenty turns of one step, the new one slower by a tenth.
+// There are twenty time slices of one step, and the new program is slower by a tenth.
 TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
   std::vector<compare::Run> base, fresh;
   for (int pair = 0; pair < 3; ++pair) {
@@ -190,7 +190,7 @@ TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
       other["steps"][i]["ended"] = 101 + 2 * i;
     }
     base.push_back(run_of(one));
-    fresh.insert(fresh.begin(), run_of(other));  // partners are found by name, not by place
+    fresh.insert(fresh.begin(), run_of(other));  // pairs are matched by name, not by position
   }
   const auto configurations = compare::find_configurations(base, fresh, false);
   const std::string page = comparison_page(configurations, compare::judge(configurations, {}), {});
@@ -214,7 +214,8 @@ TEST(ComparisonPage, DrawsBoundsOfNextToNothingAndSlowdownsOfAnySize) {
   const std::string noise = page_of({0.1, 0.4}, {0.1, 0.9});
   EXPECT_THAT(noise, AllOf(HasSubstr("cannot tell"), Not(HasSubstr("e+")),
                            HasSubstr("class=\"dot arrow b\""), HasSubstr("to over +999 %")));
-  // Three times as long: bounds next to the estimate, on an axis that reaches there.
+  // A slowdown to three times the time has bounds close to the estimate, so the axis must reach
+  // there.
   const std::string slow = page_of({0.1, 0.1001, 0.0999}, {0.3, 0.3003, 0.2997});
   EXPECT_THAT(slow, AllOf(HasSubstr(">200</text>"), HasSubstr("resnet20, 16 images: +200.0"),
                           Not(HasSubstr("class=\"dot arrow"))));

@@ -40,7 +40,7 @@ TEST(StepSection, MarksDisturbedStepsWithTheirCauses) {
   Json json = steps_of({0.1, 0.1, 0.1});
   json["steps"][1]["disturbed"] = true;
   json["steps"][1]["disturbance"] = {{"causes", {"other processes", "throttling"}}};
-  json["steps"][2]["disturbed"] = "yes";  // of no file of ours
+  json["steps"][2]["disturbed"] = "yes";  // never written by our program
   EXPECT_THAT(steps_of_one(json),
               AllOf(HasSubstr("run step 1: 100.000 ms<"),
                     HasSubstr("run step 2: 100.000 ms, disturbed: other processes, throttling<"),
@@ -59,7 +59,7 @@ TEST(StepSection, GoesByTheClockWhereAllStepsOfRunsInTurnsTellIt) {
   json["steps"][0]["ended"] = 1000.0;
   json["steps"][1]["ended"] = 1010.0;
   EXPECT_THAT(steps_of_one(json, true), HasSubstr("s, both in turns"));
-  EXPECT_THAT(steps_of_one(json, true), HasSubstr(">10</text>")) << "from the first step on";
+  EXPECT_THAT(steps_of_one(json, true), HasSubstr(">10</text>")) << "time starts at the first step";
   EXPECT_THAT(steps_of_one(json, false), Not(HasSubstr("in turns")));
   json["steps"][1].erase("ended");
   EXPECT_THAT(steps_of_one(json, true), Not(HasSubstr("in turns")));
@@ -80,8 +80,8 @@ TEST(LossSection, BeginsWithTheLossesOfTheWarmUp) {
 
 TEST(LossSection, IsLeftOutWhereNoLossIsTold) {
   Json json = steps_of({0.1, 0.1});
-  EXPECT_EQ(losses_of_one(json), "") << "an older file";
-  json["steps"][0]["total_loss"] = nullptr;  // it was no number
+  EXPECT_EQ(losses_of_one(json), "") << "an older file has no losses";
+  json["steps"][0]["total_loss"] = nullptr;  // the loss was not a number
   EXPECT_EQ(losses_of_one(json), "");
   json["steps"][0]["total_loss"] = json["steps"][1]["total_loss"] = 0.0;  // forward only
   EXPECT_EQ(losses_of_one(json), "");

@@ -11,7 +11,7 @@ TEST(PageUnits, WriteSizesInTheLargestUnitOfWhichThereIsOne) {
   EXPECT_EQ(bytes_text(1024), "1.0 KiB");
   EXPECT_EQ(bytes_text(1536), "1.5 KiB");
   EXPECT_EQ(bytes_text(24.0 * (1 << 30)), "24.0 GiB");
-  EXPECT_EQ(bytes_text(5000.0 * (1LL << 40)), "5000.0 TiB") << "there is no larger unit";
+  EXPECT_EQ(bytes_text(5000.0 * (1LL << 40)), "5000.0 TiB") << "TiB is the largest unit";
   EXPECT_EQ(bytes_text(-2048), "-2.0 KiB");
 }
 

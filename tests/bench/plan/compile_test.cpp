@@ -23,7 +23,7 @@ using testing::ThrowsMessage;
 
 using Describe = std::optional<KernelSpec> (*)(const Op&, const Signature&);
 
-// As cuDNN's, its fused convolutions read eight channels of f16 at a time.
+// Like cuDNN's, these fused convolutions need a multiple of eight channels in f16.
 std::optional<KernelSpec> describe_as_cuda(const Op& op, const Signature& asked) {
   if (op.name() == "fused_conv" &&
       (asked.in[0].shape[1] % 8 != 0 || asked.in[0].type != DataType::f16)) {
@@ -32,7 +32,7 @@ std::optional<KernelSpec> describe_as_cuda(const Op& op, const Signature& asked)
   return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
 }
 
-// Knows neither what was fused into convolutions, nor masks, nor pitches.
+// Supports neither fusion into convolutions nor masks nor pitches.
 std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& asked) {
   const auto is_mask = [](const TensorDesc& desc) { return desc.type == DataType::u8; };
   const bool masks = op.name().starts_with("batch_norm") &&
@@ -49,7 +49,7 @@ std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& asked) 
   return spec;
 }
 
-// Plans what it cannot run.
+// Returns a backend that can plan steps but not run them.
 Backend backend_like(const std::string& device) {
   Backend backend;
   backend.kernels.otherwise(
@@ -91,7 +91,7 @@ std::map<std::string, std::size_t> counts(const Compiled& of) {
   return result;
 }
 
-// Returns the number of updates of resnet50, whose parameters take 98 MiB.
+// Returns the number of update nodes of resnet50, whose parameters take 98 MiB.
 std::size_t updates(std::size_t memory, const LmsFlags& lms) {
   Config config;
   config.lms = lms;
@@ -108,8 +108,8 @@ std::size_t updates(std::size_t memory, const LmsFlags& lms) {
                         only_rank(backend)))["update"];
 }
 
-// The step is the same whatever the memory is; what LMS changes where it does not fit is in
-// lms_step.
+// The step does not depend on the memory; lms_step_test.cpp tests what LMS changes if the step does
+// not fit.
 TEST(Buckets, DoNotDependOnTheMemory) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20U;
   EXPECT_EQ(updates(16'000 * mebibyte, {.enabled = true}), 2);
@@ -132,7 +132,7 @@ TEST(Fusion, GoesAsFarAsAsked) {
 
   const Compiled conv = compiled({.device = "cuda", .fusion = FusionChoice::conv});
   EXPECT_EQ(conv.fusion, layers::Fusion::conv);
-  EXPECT_EQ(counts(conv)["batch_norm"], 1);  // behind the convolution of three channels
+  EXPECT_EQ(counts(conv)["batch_norm"], 1);  // after the convolution of three channels
   EXPECT_EQ(counts(conv)["fused_conv"], 18);
 }
 
@@ -162,7 +162,7 @@ TEST(Fusion, FusesConvolutionsOnlyIfThereAreNorms) {
       layers::Fusion::bn);
 }
 
-// Nine modules, each a concat and, in training, a split.
+// The network has nine modules, each with a concat and, in training, a split.
 TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
   const auto found = [](Asked asked) {
     asked.model = "googlenet";
@@ -184,8 +184,9 @@ TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
             0U);
 }
 
-// Sixteen blocks, four of them with a projection: what a block stores are its end and the raw
-// outputs of its convolutions. The stem stays, and so do gradients of norms before joins.
+// There are sixteen blocks, four of them with a projection. A block stores its end and the raw
+// outputs of its convolutions. The stem stays plain, and so do the gradients of norms before
+// additions.
 TEST(Fusion, StoresOnlyTheEndsOfBlocksNormalisedInResnet50) {
   auto found = counts(compiled({.device = "cuda",
                                 .fusion = FusionChoice::automatic,
@@ -202,8 +203,8 @@ TEST(Fusion, StoresOnlyTheEndsOfBlocksNormalisedInResnet50) {
   EXPECT_EQ(found["batch_norm_backward"], 1 + 16 + 4);
 }
 
-// The gradients of fifteen ends of blocks are sums of two; that of the stem's pooling too, but no
-// norm reads it.
+// At fifteen ends of blocks the gradient is a sum of two. So is the gradient of the stem's pool,
+// but no norm reads it.
 TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
   for (const Asked& asked : {Asked{.device = "cpu",
                             .fusion = FusionChoice::automatic,
@@ -231,7 +232,7 @@ TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
   }
 }
 
-// An image's mask has an eighth as many bytes as it has elements, and no other gate.
+// A mask has one byte for eight elements of its image; no other tensor here is of bytes.
 TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
   const auto masks = [](const Asked& asked) {
     const Compiled result = compiled(asked);

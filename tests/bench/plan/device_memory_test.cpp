@@ -9,7 +9,7 @@
 namespace cnn::bench {
 namespace {
 
-// A program of one variable whose step takes so many bytes.
+// Returns a program of one variable whose step takes this many bytes.
 Compiled program(const char* variable, std::size_t device_bytes, std::size_t host_bytes = 0) {
   auto graph = std::make_shared<Graph>();
   graph->parameter(variable, {.shape = {16}}, {});
@@ -32,7 +32,7 @@ TEST(DeviceMemory, IsVariablesAndOneArenaForAllPrograms) {
   programs.main = program("w", 1000);
   programs.evaluation = program("w", 700);
   const DeviceMemory memory = device_memory(programs, only_rank(backend_with(0)));
-  EXPECT_EQ(memory.variables, 64U) << "they share it";
+  EXPECT_EQ(memory.variables, 64U) << "the programs share the variable";
   EXPECT_EQ(memory.arena, 1000U);
   EXPECT_EQ(memory.total(), 1064U);
   EXPECT_EQ(memory.lower_bound(), 1054U);
@@ -81,7 +81,7 @@ TEST(DeviceMemory, CountsTwoBatchesOfRealDataForEachProgramOnADeviceWithMemoryOf
   EXPECT_EQ(device_memory(programs, only_rank(backend)).total(), 1000U + 512U);
   programs.evaluation = program("w", 700);
   EXPECT_EQ(device_memory(programs, only_rank(backend)).staged, 256U)
-      << "synthetic images are there already";
+      << "synthetic images need no staging";
 }
 
 TEST(DeviceMemory, FitsWhereBothKindsDo) {

@@ -7,7 +7,7 @@
 namespace cnn::bench {
 namespace {
 
-// On the P100 of a profile.
+// A job on a profile's P100.
 struct Simulated {
   Config config;
   Backend backend;
@@ -58,7 +58,7 @@ TEST(Fitting, FindsTheLastImageThatRunsInStepsOfSixteenPixels) {
   const Fitting fitting(run.job, context, false);
   const std::int64_t largest = largest_image(run.job, run.context(), false);
   EXPECT_EQ(largest % image_step, 0);
-  EXPECT_GT(largest, 6944);  // where TensorFlow ran out of such a memory
+  EXPECT_GT(largest, 6944);  // TensorFlow ran out of this memory there
   EXPECT_TRUE(fitting.runs(run.of_image(largest)));
   EXPECT_FALSE(fitting.runs(run.of_image(largest + image_step)));
 }

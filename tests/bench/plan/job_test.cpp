@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A job by these flags, in a run of so many processes.
+// The job of these flags in a run of `processes` processes.
 struct JobOfFlags {
   explicit JobOfFlags(std::vector<std::string> flags, int processes = 1) {
     flags.insert(flags.begin(), {"--device=cpu", "--data_name=cifar10", "--model=resnet20"});
@@ -73,7 +73,7 @@ TEST(Job, EvaluatesTheValidationSetInBatchesOfItsOwn) {
 TEST(Job, HasNoEndInStepsWithAMinimumTime) {
   const JobOfFlags run({"--min_time=2.5"});
   EXPECT_EQ(run.job.min_time, 2.5);
-  EXPECT_EQ(run.job.length.batches, 2'000'000'000) << "which still fits 32 bits";
+  EXPECT_EQ(run.job.length.batches, 2'000'000'000) << "the number still fits 32 bits";
 }
 
 TEST(Job, AddsWeightDecayToTheTotalLoss) {
@@ -129,7 +129,7 @@ TEST(Job, OpensTheDataSetsThatItsModeNeeds) {
   EXPECT_FALSE(training.job.input.synthetic);
   EXPECT_EQ(training.job.input.image_type, DataType::u8);
   EXPECT_THAT(refusal_of_job(on_mnist(folder, {"--eval", "--train_dir=."})), HasSubstr("t10k"))
-      << "the validation set is not there";
+      << "there is no validation set";
   write_mnist_of_two(folder, "t10k");
   const JobOfFlags evaluation(on_mnist(folder, {"--eval", "--train_dir=."}));
   EXPECT_EQ(evaluation.job.train_data, nullptr);

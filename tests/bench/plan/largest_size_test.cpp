@@ -6,13 +6,13 @@
 namespace cnn::bench {
 namespace {
 
-// 100 bytes of weights and 10 for each example, and a workspace that some batches need.
+// Weights take 100 bytes and each example 10; some batches also need a workspace.
 std::optional<std::size_t> bytes(std::int64_t batch) {
   return 100 + 10 * static_cast<std::size_t>(batch) + (batch % 7 == 0 ? 3 : 0);
 }
 
 TEST(LargestSize, IsFoundFromBelowAndFromAbove) {
-  // 1000 bytes: 90 examples take exactly 1000 (90 is no multiple of 7).
+  // 90 examples take exactly 1000 bytes, because 90 is not a multiple of 7.
   EXPECT_EQ(largest_size(1000, 1, 8, bytes), 90);
   EXPECT_EQ(largest_size(1000, 1, 90, bytes), 90);
   EXPECT_EQ(largest_size(1000, 1, 91, bytes), 90);

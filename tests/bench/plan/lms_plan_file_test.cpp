@@ -36,7 +36,7 @@ class PlanFileTest : public testing::Test {
   std::string refusal(const std::string& read, const PlanOrigin& of) const {
     return error_of([&] { read_plan(read, of, graph); });
   }
-  // The text with one value changed.
+  // Returns the file's text with one value changed.
   std::string with(const std::string& key, const Json& value) const {
     Json changed = Json::parse(text);
     changed[key] = value;
@@ -134,7 +134,8 @@ TEST_F(PlanFileTest, NamesTheStepThatIsNone) {
   EXPECT_THAT(refusal_of(""), HasSubstr("is none"));
 }
 
-// Steps left out, said twice or in another order: either no plan, or one that computes the same.
+// If steps are left out, repeated or reordered, the file is refused or the plan computes the same
+// bits.
 TEST_F(PlanFileTest, IsRefusedOrComputesTheSameBitsAfterAnEdit) {
   TestStep step(swapping_plan(), test_kernels());
   step.run();

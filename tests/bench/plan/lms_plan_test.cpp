@@ -40,7 +40,7 @@ TEST(ExpectedCosts, GoByWhatIsExpectedOfTheDeviceAndItsLink) {
   EXPECT_EQ(costs.both_bytes_per_second, 60e9);
 }
 
-// A device of 100 MiB whose host has 50.
+// A device of 100 MiB on a host with 50 MiB.
 struct PlannedDevice {
   PlannedDevice() {
     backend.memory = {.device = 100 * one_mib, .host = 50 * one_mib, .text = "a device"};
@@ -100,10 +100,10 @@ TEST(LmsPlanner, MovesToFourFifthsOfTheFreeHostUnlessALimitIsGiven) {
   device.config.lms.host_limit = 2'000'000'000;
   EXPECT_EQ(device.planner().limits().host, 50 * one_mib);
   device.backend.memory.host.reset();
-  EXPECT_EQ(device.planner().limits().host, 0U) << "it computes in the host's memory";
+  EXPECT_EQ(device.planner().limits().host, 0U) << "the device computes in host memory";
 }
 
-// The variable of the original.
+// Sets the original's variable TF_GPU_HOST_MEM_LIMIT_IN_MB until the end of the scope.
 class HostLimitVariable {
  public:
   explicit HostLimitVariable(const char* value) { setenv("TF_GPU_HOST_MEM_LIMIT_IN_MB", value, 1); }
@@ -121,7 +121,7 @@ TEST(LmsPlanner, TakesTheHostLimitFromTheOriginalsVariableWhereTheFlagIsNotGiven
 }
 
 TEST(LmsPlanner, TakesAHugeHostLimitForAllThatIsFree) {
-  const HostLimitVariable limit("17592186044417");  // 1 MiB, if its bytes had 64 bits
+  const HostLimitVariable limit("17592186044417");  // its bytes would overflow 64 bits to 1 MiB
   EXPECT_EQ(PlannedDevice().planner().limits().host, 50 * one_mib);
 }
 
@@ -143,7 +143,7 @@ TEST(LmsPlanner, GoesByTheSavedPlanOfAnother) {
   EXPECT_FALSE(first.report().active()) << "it fits";
   second.use(first.latest(), "plan.json");
   EXPECT_EQ(to_string(second.plan(step, costs, false)), to_string(planned));
-  EXPECT_TRUE(second.report().active()) << "it was given a plan";
+  EXPECT_TRUE(second.report().active()) << "the second planner adopted a plan";
   EXPECT_EQ(second.report().file, "plan.json");
 }
 

@@ -22,7 +22,8 @@ using testing::Not;
 
 constexpr std::size_t refusal_mib = std::size_t{1} << 20U;
 
-// A device of 100 MiB whose host has 50, of which a plan gets 40; a report says how a plan fails.
+// A device of 100 MiB on a host with 50 MiB, of which a plan may use 40. The report says why a plan
+// fails.
 struct RefusedPlan {
   RefusedPlan() {
     backend.memory = {.device = 100 * refusal_mib, .host = 50 * refusal_mib, .text = "a device"};
@@ -99,7 +100,7 @@ TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {
                                     EndsWith("make one for this budget with --lms_plan_out")));
 }
 
-// A job of 32 images whose forward graph can mostly compute in slices.
+// A job of 32 images in which most forward nodes can compute in slices.
 struct AdvisedJob {
   AdvisedJob() {
     job.config = &config;
@@ -123,12 +124,12 @@ TEST(SlicesAdvice, DoublesTheSlicesButNotBeyondTheBatch) {
 
 TEST(SlicesAdvice, IsNotGivenWhereSlicesDoNotHelpOrAreChosenAnyway) {
   AdvisedJob advised;
-  EXPECT_EQ(advised.advice(1, 5), "") << "only half of the nodes";
+  EXPECT_EQ(advised.advice(1, 5), "") << "only half of the nodes can compute in slices";
   advised.config.lms.variants = LmsVariants::any;
   advised.config.lms.slices.count.reset();
   EXPECT_EQ(advised.advice(1), "") << "the search tries slices by itself";
   advised.config.lms.slices.count = 1;
-  EXPECT_NE(advised.advice(1), "") << "unless a flag has fixed them";
+  EXPECT_NE(advised.advice(1), "") << "a flag has fixed the slices";
 }
 
 }  // namespace

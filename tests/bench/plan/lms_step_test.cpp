@@ -11,14 +11,15 @@
 namespace cnn::bench {
 namespace {
 
-// A step of ResNet-50 with LMS within so many MiB, on the P100 of a profile.
+// A step of ResNet-50 with LMS within `limit` MiB, on a profile's P100.
 struct LimitedStep {
   Config config;
   Backend backend;
   Job job;
 
   explicit LimitedStep(int limit) : LimitedStep("resnet50", 16, limit) {}
-  // Images of 224 x 224 and wide convolutions: most of the memory is that of two maps.
+  // VGG-11 on images of 224 x 224 has wide convolutions, so two of its maps take most of the
+  // memory.
   LimitedStep(const BatchSlices& slices, int limit) : LimitedStep("vgg11", 64, limit, slices) {}
   LimitedStep(const std::string& model, int batch, int limit, const BatchSlices& slices = {}) {
     config.model.name = model;
@@ -58,7 +59,7 @@ TEST(LmsStep, IsNotSlowerInALargerBudget) {
   }
 }
 
-constexpr int tight = 1200;  // MiB, in which VGG-11 has no plan for its whole batch
+constexpr int tight = 1200;  // MiB; VGG-11 has no plan for its whole batch in them
 
 std::size_t least_bytes(const LimitedStep& step) {
   const RankContext context = only_rank(step.backend);

@@ -7,7 +7,7 @@
 namespace cnn::bench {
 namespace {
 
-// The 21st of August, 4:26:41.953693 in local time.
+// Returns 21 August 2018, 4:26:41.953693 local time.
 std::chrono::system_clock::time_point some_time() {
   std::tm local{};
   local.tm_year = 118;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t workspace_bytes = 1000;
 
-// Between f32 and bf16, both row-major; fills its workspace.
+// A kernel that converts between row-major f32 and bf16 and overwrites its workspace.
 class ConvertKernel final : public Kernel {
  public:
   void run(Stream& stream, const Operands& operands) override {
@@ -43,7 +43,7 @@ KernelTable kernels() {
   return table;
 }
 
-// Variables, then an arena, then canaries, in all that the device gives.
+// Fixture that divides the device's memory into variables, an arena and canaries.
 class VariableIoTest : public testing::Test {
  protected:
   void start() {
@@ -93,7 +93,8 @@ TEST_F(VariableIoTest, StaysInItsArenaAndTakesNothingElseOfTheDevice) {
   graph_.parameter("small", {.shape = {3}, .type = DataType::bf16}, {});
   graph_.parameter("large", {.shape = {9, 5}, .type = DataType::bf16}, {});
   start();
-  EXPECT_EQ(arena_bytes_, aligned(45 * sizeof(float)) + workspace_bytes) << "of the larger one";
+  EXPECT_EQ(arena_bytes_, aligned(45 * sizeof(float)) + workspace_bytes)
+      << "the arena fits the larger variable";
   std::vector<float> values(45);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(i);
@@ -106,7 +107,7 @@ TEST_F(VariableIoTest, StaysInItsArenaAndTakesNothingElseOfTheDevice) {
 
 TEST_F(VariableIoTest, MovesALargeStateInParts) {
   constexpr std::int64_t rows = 20;
-  constexpr std::int64_t columns = std::int64_t{1} << 20;  // 80 MiB of plain values
+  constexpr std::int64_t columns = std::int64_t{1} << 20;  // 80 MiB of row-major values
   const Initializer normal{Initializer::Kind::truncated_normal, 127, 60};
   graph_.state("images", {.shape = {rows, columns}, .type = DataType::bf16}, normal, true);
   start();

@@ -1,4 +1,4 @@
-// Two ranks with devices of their own, played by the processor; NCCL's part is played here, too.
+// Tests two ranks whose devices, and whose NCCL, the CPU emulates.
 #include "bench/ranks/device_exchange.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include "bench/ranks/rank_exchange.h"
 #include "runtime/cpu/device.h"
 #include "runtime/error.h"
-#include "tests/bench/ranks/played_device.h"
+#include "tests/bench/ranks/emulated_device.h"
 #include "tests/support/error_of.h"
 
 namespace cnn::bench {
@@ -24,21 +24,21 @@ namespace nccl = allreduce::nccl;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Returns the communicator of the kernels of this thread's rank.
+// Returns the stream communicator that the kernels of this thread's rank got.
 std::shared_ptr<StreamCommunicator>& given() {
   thread_local std::shared_ptr<StreamCommunicator> communicator;
   return communicator;
 }
 
-constexpr DeviceExchange played = [] {
-  DeviceExchange exchange = tests::played_device;
+constexpr DeviceExchange emulated = [] {
+  DeviceExchange exchange = tests::emulated_device;
   exchange.add = [](KernelTable& /*table*/, std::shared_ptr<StreamCommunicator> communicator) {
     given() = std::move(communicator);
   };
   return exchange;
 }();
 
-// Doubles on the stream what it is to sum over two ranks, as if they had the same.
+// Returns a fake NCCL that doubles the data on the stream, as a sum over two equal ranks would.
 nccl::Library doubling_nccl() {
   nccl::Library library;
   library.version = 22809;
@@ -73,11 +73,11 @@ nccl::Library doubling_nccl() {
 nccl::Library no_nccl() { throw Error("NCCL cannot be loaded: it is not here"); }
 
 struct Outcome {
-  std::string text;  // how it exchanges, or the error
+  std::string text;  // the text about the exchange, or the error
   std::vector<float> sums;
 };
 
-// Returns what each of two ranks gets that has rank + 1, + 2, ... in three steps.
+// Returns the results of two ranks that contribute rank + 1, rank + 2 and so on in three steps.
 std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
                                OpenNccl open_of_second) {
   allreduce::SharedMemory memory =
@@ -91,7 +91,7 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
     RankExchange host(*transport, allreduce::ranks_on_hosts(1, 2), config, "");
     Backend backend;
     backend.device = std::make_unique<CpuDevice>();
-    backend.device_exchange = &played;
+    backend.device_exchange = &emulated;
     Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     const ChosenExchange exchange =
         exchange_on_device(only_rank(backend), config.comm, *transport, host,
@@ -153,7 +153,7 @@ TEST(DeviceExchange, GoesByWayOfTheHostOnAllRanksWhereTheFirstHasNoNccl) {
   }
 }
 
-// No rank blames rank 0, which has not been lost.
+// Rank 0 is not lost, so no rank may blame it.
 TEST(DeviceExchange, IsAnErrorOfAllRanksWhereNcclIsAskedForAndMissing) {
   CommFlags flags;
   flags.backend = CommBackend::nccl;

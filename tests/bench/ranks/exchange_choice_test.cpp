@@ -20,20 +20,20 @@ using testing::HasSubstr;
 
 using Words = std::vector<std::string>;
 
-// Returns the configuration of one of several processes.
+// Returns the configuration of one of several processes with these flags.
 Config config_of(const Words& words) {
   Words all{"--device=cpu", "--variable_update=replicated"};
   all.insert(all.end(), words.begin(), words.end());
   return parse_flags(all, {.launched = true}).config;
 }
 
-// Returns what the exchange says to these flags; "": it takes them.
+// Returns why the exchange refuses these flags, or "" if it accepts them.
 std::string refusal(const Words& words, const Topology& topology, std::size_t elements = 0) {
   return tests::error_of(
       [&] { possible_exchange(config_of(words), topology, /*peers_memory=*/true, elements); });
 }
 
-// The flags after "; use ", in place of those that were given.
+// Returns the words with the flags after "; use " in place of the given ones.
 Words as_suggested(const Words& words, const std::string& error) {
   static const std::regex flag("(--[a-z_]+=)(\"([^\"]*)\"|[^ ]+)");
   Words all = words;
@@ -55,7 +55,7 @@ std::string joined(const Words& words) {
   return text;
 }
 
-// Each of several flags takes each of its values; "" leaves it out.
+// Returns the Cartesian product of the flags' values; "" omits the flag.
 std::vector<Words> all_of(const std::vector<Words>& values) {
   std::vector<Words> all{{}};
   for (const Words& of_flag : values) {
@@ -78,7 +78,8 @@ std::vector<Topology> topologies() {
           ranks_on_hosts(2, 2), ranks_on_hosts(3, 1), Topology{{0, 1, 0, 1}}};
 }
 
-// How many of these command lines are refused, each with flags that are then accepted.
+// Returns how many of these command lines are refused. Each refusal must suggest flags that are
+// then accepted.
 int refused_with_what_works(const std::vector<Words>& values, std::size_t elements) {
   int refused = 0;
   for (const Topology& topology : topologies()) {
@@ -145,7 +146,7 @@ TEST(ExchangeChoice, SuggestsBeforeItKnowsTheBucketsWhatTheyTakeToo) {
   EXPECT_EQ(refusal(as_suggested(words, error), four, (8U << 20U) / sizeof(float)), "") << error;
 }
 
-// 64 chunks at most: a quarter of a KiB more than the bucket has would be one too many.
+// A bucket has at most 64 chunks, and 64 chunks of 16 KiB hold exactly its 1024 KiB.
 TEST(ExchangeChoice, NamesTheSmallestChunksThatABucketAllows) {
   EXPECT_THAT(refusal({"--comm_chunk_kb=1"}, ranks_on_hosts(2, 1), 1 << 18U),
               testing::EndsWith("a bucket of 1024 KiB in at most 64 chunks; use "

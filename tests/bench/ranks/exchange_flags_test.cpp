@@ -28,7 +28,7 @@ Config with_spec(const std::string& spec) {
   return config;
 }
 
-// Returns the algorithm by which a bucket of so many elements is reduced.
+// Returns the first candidate for a bucket of `elements` elements.
 allreduce::Candidate way_by(const std::string& spec, const Topology& topology,
                             std::size_t elements = 1000) {
   const Exchange exchange = make_exchange(with_spec(spec), topology, true);
@@ -120,7 +120,8 @@ TEST(ExchangeFlags, SendsWhatIsComputedBetweenHostsOnly) {
   EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::f16);
 }
 
-// Eight times as fast as messages of 16 bits; who asks for messages gets them.
+// Shared memory is eight times as fast as 16-bit messages, so only an explicit spec selects
+// messages.
 TEST(ExchangeFlags, SumsInPlaceOnOneHostWhateverTheWire) {
   const Topology two = ranks_on_hosts(1, 2);
   Config config;
@@ -265,7 +266,7 @@ TEST(ExchangeFlags, InjectAFaultIntoOneRank) {
   EXPECT_EQ(delayed.after, 7U);
   EXPECT_EQ(delayed.delay, std::chrono::milliseconds(200));
   EXPECT_EQ(fault("rank=0,what=corrupt").value().kind, allreduce::Fault::Kind::corrupt);
-  EXPECT_FALSE(fault("rank=0,what=flip,step=1")) << "needs no exchange";
+  EXPECT_FALSE(fault("rank=0,what=flip,step=1")) << "this fault needs no exchange";
   EXPECT_EQ(tests::error_of([&] { fault("rank=4,what=kill"); }),
             "--comm_fault=rank=4,what=kill: there are 4 ranks, from 0 on");
 }
@@ -290,7 +291,8 @@ TEST(ExchangeFlags, WaitForRanksAsLongAsTheySay) {
   flags.peer_timeout_s = 2;
   EXPECT_EQ(world_options(flags).wait_timeout, milliseconds(250));
   EXPECT_EQ(world_options(flags).heartbeat_timeout, milliseconds(2000));
-  // Whoever means never gives a number that no clock can count; a wait must not end at once.
+  // A user who means "never" gives a number that no clock can represent; the wait must not end at
+  // once.
   for (const double seconds : {1e9, 1e10, 1e17, 1e300}) {
     flags.stall_abort_s = flags.peer_timeout_s = flags.start_timeout_s = seconds;
     for (const milliseconds timeout :

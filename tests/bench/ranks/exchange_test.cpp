@@ -25,7 +25,7 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   EXPECT_FALSE(load_links(file, two));
   const allreduce::Links links{.latency = 1.5e-6, .memory = 7e9, .meeting = 1e-7};
   save_links(file, two, {.links = links, .of_rank = {1, 0.5}});
-  EXPECT_FALSE(load_links(file, two)) << "nothing says what the hardware can do";
+  EXPECT_FALSE(load_links(file, two)) << "the file has no limits of the hardware";
   save_links(file, two,
              {.links = links,
               .of_rank = {1, 0.5},
@@ -48,7 +48,7 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   folder.write("links.json", "{\"ranks\": 2}");
   EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
               HasSubstr("--comm_calibration_file=" + file));
-  // No int holds these, and to convert them would be undefined.
+  // No int can hold these numbers, and converting them would be undefined behaviour.
   for (const char* number : {"5e+39", "-1", "1.5", "18446744073709551615"}) {
     folder.write("links.json", fmt::format(R"({{"ranks": {}, "hosts": 1}})", number));
     EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
@@ -75,7 +75,7 @@ TEST(Exchange, ShowsWhatWasWeighedAndMarksTheChosenWay) {
   EXPECT_THAT(lines[1], HasSubstr("(links, assumed)"));
 }
 
-// The number in the last column of a row of a plan.
+// Returns the number in the last column of a plan's row.
 double last_number(const std::string& line) { return std::stod(line.substr(line.rfind(' '))); }
 
 TEST(Exchange, HasNoPlanBelowItsBound) {

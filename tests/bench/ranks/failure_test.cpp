@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// Rank 2 of a run whose first rank says the same, or does not, and notes how this one aborts it.
+// The world of rank 2. Its rank 0 may report the same failure, and the world records the abort.
 class FailingWorld final : public allreduce::World {
  public:
   explicit FailingWorld(bool rank_0_says_it) : rank_0_says_it_(rank_0_says_it) {}
@@ -42,7 +42,7 @@ class FailingWorld final : public allreduce::World {
   std::string why_;
 };
 
-// Returns what rank 2 says of its failure.
+// Returns rank 2's message about its failure.
 std::string said_of(const std::exception& error, allreduce::World* world) {
   Console console;
   if (world != nullptr) {

@@ -18,7 +18,7 @@ TEST(Interruption, LetsAProcessThatEndsByItselfEnd) {
   }
   EXPECT_FALSE(interruption->requested());
   interruption.reset();
-  std::raise(SIGTERM);  // this process is still here
+  std::raise(SIGTERM);  // ignored, otherwise the test would end here
   std::signal(SIGTERM, SIG_DFL);
 }
 
@@ -28,13 +28,13 @@ TEST(Interruption, TakesTheLaunchersSigcontForTheSigtermThatFollows) {
   std::raise(SIGCONT);
   EXPECT_FALSE(interruption.requested());
   interruption.heed_announcement(::getppid());
-  std::raise(SIGCONT);  // which this process sends, not the launcher
+  std::raise(SIGCONT);  // sent by this process instead of the launcher
   EXPECT_FALSE(interruption.requested());
   interruption.heed_announcement(::getpid());
   std::raise(SIGCONT);
   EXPECT_EQ(interruption.signal(), SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  std::raise(SIGTERM);  // the first request, so this process is still here
+  std::raise(SIGTERM);  // the first request, which does not end the process
   EXPECT_EQ(interruption.reason(), "SIGTERM");
 }
 

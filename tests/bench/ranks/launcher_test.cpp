@@ -15,11 +15,12 @@ namespace {
 
 constexpr const char* rank_variable = "OMPI_COMM_WORLD_RANK";
 
-// The environment of a process that mpirun has started, with this further variable.
+// Sets the environment of a process started by mpirun, with one more variable, until the end of the
+// scope.
 class Launch {
  public:
-  // mpirun makes each rank the leader of a process group; whoever started this test may have made
-  // it a member of one whose leader has ended.
+  // mpirun makes each rank a process group leader. The process that started this test may have put
+  // it into a group whose leader has ended.
   Launch(const char* name, const char* value) : name_(name) {
     ::setpgid(0, 0);
     setenv(rank_variable, "1", 1);
@@ -36,7 +37,7 @@ class Launch {
   const char* name_;
 };
 
-// Environment variables for as long as it lives.
+// Sets environment variables until the end of the scope.
 class SlurmVariables {
  public:
   SlurmVariables(std::initializer_list<std::pair<const char*, const char*>> values)
@@ -57,7 +58,7 @@ class SlurmVariables {
   std::vector<std::pair<const char*, const char*>> values_;
 };
 
-// Returns whether the tasks are refused, and what this one says.
+// Returns whether the tasks are refused, and this task's message.
 std::pair<bool, std::string> refusal_of_tasks() {
   Console console;
   testing::internal::CaptureStderr();
@@ -76,7 +77,7 @@ TEST(Launched, KnowsRankAndNumberOfTasksOfSrun) {
   EXPECT_FALSE(refusal_of_tasks().first);
 }
 
-// Its daemons are tasks of a step of Slurm, one for each node, and their ranks inherit that.
+// prun's daemons are tasks of a Slurm step, one per node, and their ranks inherit its variables.
 TEST(Launched, IgnoresTheTasksOfAnEnclosingSlurmStep) {
   const SlurmVariables inherited{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}};
   {

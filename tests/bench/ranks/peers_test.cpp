@@ -30,7 +30,7 @@ TEST(UpdateMode, NeedsALauncherForSeveralProcesses) {
   }
   EXPECT_EQ(refused_mode(VariableUpdate::collective_all_reduce, 1, false, 2), "");
   EXPECT_EQ(refused_mode(VariableUpdate::distributed_all_reduce, 1, false, 2), "");
-  EXPECT_EQ(refused_mode(VariableUpdate::horovod, 1, false), "");  // of one rank
+  EXPECT_EQ(refused_mode(VariableUpdate::horovod, 1, false), "");  // a single rank needs none
 }
 
 TEST(UpdateMode, SuggestsAnotherModeInsteadOfSilentCopies) {

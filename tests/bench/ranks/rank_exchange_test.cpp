@@ -17,10 +17,10 @@
 namespace cnn::bench {
 namespace {
 
-// One of two ranks of a host, on threads.
+// One of two ranks of a host, which run as threads.
 struct ExchangingRank {
   RankExchange exchange;
-  std::span<float> values;  // in memory that the other sees
+  std::span<float> values;  // in memory that the other rank sees
 
   ExchangingRank(allreduce::Transport& transport, const Config& config)
       : exchange(transport, allreduce::ranks_on_hosts(1, 2), config, "") {
@@ -29,7 +29,7 @@ struct ExchangingRank {
     values = {reinterpret_cast<float*>(room.data()), count};
   }
 
-  // Reduces the pieces {rank + 1, 10} and {rank}.
+  // Reduces a bucket of the pieces {rank + 1, 10} and {rank}.
   std::vector<float> reduce(float factor = 1) {
     values[0] = static_cast<float>(exchange.rank() + 1);
     values[1] = 10;
@@ -40,7 +40,7 @@ struct ExchangingRank {
   }
 };
 
-// Does the work in both ranks. Returns what they threw.
+// Runs the work on both ranks. Returns their errors.
 std::string in_two_ranks(const Config& config, const std::function<void(ExchangingRank&)>& work) {
   allreduce::SharedMemory memory =
       allreduce::SharedMemory::for_threads(2, {.segment_bytes = std::size_t{1} << 20U});
@@ -58,7 +58,7 @@ std::string in_two_ranks(const Config& config, const std::function<void(Exchangi
   return errors[0] == errors[1] ? errors[0] : errors[0] + " and " + errors[1];
 }
 
-// Without measuring links.
+// Returns a configuration that does not measure the links.
 Config two_ranks_exchange() {
   Config config;
   config.device = DeviceKind::cpu;

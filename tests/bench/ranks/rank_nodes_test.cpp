@@ -34,7 +34,7 @@ TEST(RankNodes, AreThoseOfTheProcessorsOfThisProcess) {
   EXPECT_THAT(numa_nodes_of_ranks(3, root.path()), ElementsAre(-1, -1, -1));
   std::map<int, std::string> cpus_of;
   const std::vector<int> usable = usable_processors();
-  for (int part = 0; part < 2; ++part) {  // each half of the processors is a node
+  for (int part = 0; part < 2; ++part) {  // each half of the processors forms a node
     for (const int cpu : part_of(usable, part, 2)) {
       std::string& cpus = cpus_of[part + 4];
       cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
@@ -122,7 +122,7 @@ TEST(RankNodes, AreNotedWhereAnOrderOfSumsGoesAcrossThem) {
   EXPECT_THAT(notes({0, 0, 1, 1}), IsEmpty());
 }
 
-// A file of ranks on one node says nothing of the speed between nodes.
+// A calibration file of ranks on one node does not contain the speed between nodes.
 TEST(RankNodes, NeedACalibrationThatKnowsTheirSpeed) {
   const tests::TemporaryFolder folder;
   const std::string file = (folder.path() / "links.json").string();

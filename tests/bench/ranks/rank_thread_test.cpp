@@ -32,7 +32,7 @@ TEST(RethrowCause, PrefersTheRankThatFailedByItself) {
 TEST(RethrowCause, TakesTheFirstOfSeveralLostPeers) {
   try {
     rethrow_cause({nullptr, lost(3), lost(5)});
-    ADD_FAILURE() << "nothing was thrown";
+    ADD_FAILURE() << "rethrow_cause() threw nothing";
   } catch (const allreduce::PeerLost& error) {
     EXPECT_EQ(error.rank(), 3);
   }
@@ -57,7 +57,7 @@ TEST(RankThread, ReturnsTheErrorOfTheWorkThatThrew) {
   ASSERT_NE(error, nullptr);
   EXPECT_EQ(tests::error_of([&] { std::rethrow_exception(error); }), "out of memory");
   rank.start([] {});
-  EXPECT_EQ(rank.wait(), nullptr) << "of the latest work alone";
+  EXPECT_EQ(rank.wait(), nullptr) << "wait() reports the latest work only";
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(AppendLine, NamesFlagAndPathThatCannotBeWritten) {
             "--history=" + (folder / "none/file") + ": cannot write it: No such file or directory");
 }
 
-// A limit of file sizes stands for a full disk: the system writes a part of the line.
+// A limit on the file size stands for a full disk: the system writes a part of the line.
 TEST(AppendLine, AddsNothingOfALineThatDoesNotFit) {
   const tests::TemporaryFolder folder;
   const std::string path = folder.write("history", "{}\n");

@@ -37,7 +37,7 @@ void say_all(Console& console) {
   console.note_own("note of one");
 }
 
-// Runs with `file` in the place of a standard stream.
+// Runs `work` with `file` as a standard stream.
 void with_stream(int stream, int file, const std::function<void()>& work) {
   const int kept = dup(stream);
   dup2(file, stream);
@@ -93,7 +93,7 @@ TEST(Console, ClearsTheProgressOfATerminalBeforeAnythingElseIsSaid) {
     other.progress("never seen");
   });
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "line\nnext\n");
-  // The system passes on what a terminal shows piece by piece.
+  // The system delivers a terminal's text piece by piece.
   const std::string expected = "\r\x1b[Ka\r\x1b[Kb\r\x1b[K";
   std::string shown;
   constexpr int a_minute = 60'000;
@@ -130,7 +130,7 @@ TEST(Console, WritesNothingBehindALineThatWasLost) {
   EXPECT_EQ(said_by(console, [](Console& c) { c.print("b"); }).out, "");
 }
 
-// Returns the exit status of a process in which `work` says whether all is as it should be.
+// Returns the exit status of a child process in which `work` returns whether all checks passed.
 int status_of_process(const std::function<bool()>& work) {
   const pid_t child = fork();
   if (child == 0) {

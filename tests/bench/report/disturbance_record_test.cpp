@@ -23,7 +23,7 @@ TEST(DisturbanceJson, NamesTheCauses) {
                                  {"causes", {"steal", "throttling"}}}));
 }
 
-// A device that is seen throttled while the second stretch of steps runs.
+// The device is throttled during the second timed stretch.
 TEST(DisturbanceRecord, AddsToEachTimedStepAndToTheSummary) {
   std::uint64_t seen = 0;
   Json result{{"steps", {{{"step", 1}}, {{"step", 2}}}}, {"summary", {{"images_per_sec", 1}}}};

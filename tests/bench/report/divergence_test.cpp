@@ -23,7 +23,7 @@ FinishedStep step_of_loss(std::int64_t number, double loss) {
 struct WatchedRun {
   Json result;
   std::string notes;
-  int looked = 0;  // for a tensor, number after number
+  int looked = 0;  // counts the searches for a non-finite tensor
 };
 
 WatchedRun watch_losses(const std::vector<FinishedStep>& steps,
@@ -59,7 +59,7 @@ Json diverged(const std::vector<FinishedStep>& steps) {
 TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
   EXPECT_TRUE(diverged({step_of_loss(1, 7), step_of_loss(2, 3)}).is_null());
   EXPECT_TRUE(diverged({step_of_loss(1, infinite_loss), step_of_loss(2, 3)}).is_null())
-      << "it came back";
+      << "the loss became finite again";
   EXPECT_EQ(diverged({step_of_loss(1, 7), step_of_loss(2, undefined_loss),
                       step_of_loss(3, undefined_loss)}),
             Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}, {"tensor", "tensor 1"}}));

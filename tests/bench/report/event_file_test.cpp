@@ -56,7 +56,7 @@ TEST(EventFile, SaysWithWhichStepATrainingStarts) {
   file.session_starts(21);
   const ReadEvent event = tests::read_events(file.path()).at(1);
   EXPECT_EQ(event.step, 21);
-  EXPECT_EQ(event.session_log, std::string("\x08\x01"));  // status: START
+  EXPECT_EQ(event.session_log, std::string("\x08\x01"));  // encodes the status START
 }
 
 TEST(EventFile, SortsBehindTheFilesThatAreThere) {
@@ -80,7 +80,7 @@ TEST(EventFile, NamesFlagAndFolderThatCannotBeWritten) {
               HasSubstr("Not a directory"));
 }
 
-// A limit of file sizes stands for a full disk: the system writes a part of what is asked for.
+// A limit on the file size stands for a full disk: the system writes a part of the data.
 TEST(EventFile, KeepsWholeEventsOnlyWhereTheDiskIsFull) {
   const tests::TemporaryFolder folder;
   EventFile file("--train_dir", folder / ".");

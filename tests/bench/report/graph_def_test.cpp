@@ -19,7 +19,7 @@ using testing::ElementsAre;
 
 using GraphDefFields = std::multimap<std::uint64_t, std::string>;
 
-// The nodes of a graph by name.
+// Returns the fields of a graph's nodes by name.
 std::map<std::string, GraphDefFields> graph_def_nodes(const Graph& graph) {
   const std::vector<std::byte> bytes = graph_def(graph);
   const auto fields = tests::fields_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -39,7 +39,7 @@ std::vector<std::string> graph_def_inputs(const GraphDefFields& node) {
   return inputs;
 }
 
-// The value of an attribute: field 1 is a list, field 6 a type.
+// Returns an attribute's value, in which field 1 is a list and field 6 a type.
 GraphDefFields graph_def_attribute(const GraphDefFields& node, const std::string& name) {
   for (auto [attribute, end] = node.equal_range(5); attribute != end; ++attribute) {
     const GraphDefFields entry = tests::fields_of(attribute->second);

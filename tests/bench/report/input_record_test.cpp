@@ -24,7 +24,7 @@ class CountedDataset final : public data::Dataset {
   data::InputStatistics statistics_;
 };
 
-// The lines on stderr of a run of ten steps of a second whose steps waited so long, each.
+// Returns the stderr lines of a run of ten steps of a second that each waited this long for input.
 std::string notes_of_waits(double seconds, Json& result) {
   CountedDataset dataset;
   dataset.set({.examples = 100, .skipped = 1});
@@ -48,7 +48,7 @@ TEST(InputRecord, SaysHowLongStepsWaitedAndWhatWouldHelp) {
                     HasSubstr("4.0 images/s more"), HasSubstr("--datasets_num_private_threads=4")));
   EXPECT_EQ(result["input"]["images"], 40);
   EXPECT_EQ(result["input"]["bytes_read"], 4000);
-  EXPECT_EQ(result["input"]["examples_read"], 40) << "of the timed steps only";
+  EXPECT_EQ(result["input"]["examples_read"], 40) << "only timed steps count";
 }
 
 TEST(InputRecord, IsSilentWhereInputWasInTime) {

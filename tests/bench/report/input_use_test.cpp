@@ -9,7 +9,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Two threads for ten seconds: 4 s reading, 10 s decoding, 2 s resizing, 4 s idle.
+// Two threads work for ten seconds: 4 s reading, 10 s decoding, 2 s resizing, 4 s idle.
 InputUse ten_seconds() {
   return {.read = {.examples = 1100,
                    .skipped = 3,

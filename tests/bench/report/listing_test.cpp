@@ -23,7 +23,7 @@ using testing::SizeIs;
 using testing::StartsWith;
 
 std::vector<std::string> without_program(std::vector<std::string> lines) {
-  lines.erase(lines.begin(), lines.begin() + 2);  // version and commit
+  lines.erase(lines.begin(), lines.begin() + 2);  // the lines of version and commit
   return lines;
 }
 
@@ -61,7 +61,8 @@ TEST(ModelLines, ListTheNetworksOfOneDataSetWithTheirDefaults) {
   EXPECT_THAT(lines, Contains(AllOf(StartsWith("resnet20 "), HasSubstr(" 32 "))));
 }
 
-// VGG-16 has 138357544 parameters in its paper, and here one more class of 4096 weights and a bias.
+// VGG-16 has 138357544 parameters in its paper. Here it has one more class, with 4096 weights and a
+// bias.
 TEST(ModelLines, CountTheParametersOfANetworkWithItsLastLayer) {
   EXPECT_THAT(model_lines(&data::find("imagenet")),
               Contains(MatchesRegex("vgg16 +imagenet +224 +64 +138361641")));

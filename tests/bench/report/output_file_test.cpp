@@ -21,11 +21,11 @@ TEST(OutputFile, IsReplacedAsAWholeAndKeepsItsPermissions) {
   chmod(path.c_str(), 0640);
   const OutputFile file("--result_json", path);
   EXPECT_TRUE(file.replaceable());
-  EXPECT_EQ(read_file(path), "something older and longer") << "a check harms nothing";
+  EXPECT_EQ(read_file(path), "something older and longer") << "a check leaves the file unchanged";
   file.write("new");
   file.write("newest");
   EXPECT_EQ(read_file(path), "newest");
-  EXPECT_THAT(folder.names(), ElementsAre("a.json")) << "no temporary stays";
+  EXPECT_THAT(folder.names(), ElementsAre("a.json")) << "no temporary file remains";
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms{0640});
 }
 

@@ -10,7 +10,7 @@
 namespace cnn::bench {
 namespace {
 
-// The two ends of a pseudo terminal: the launcher's, and the one that is a rank's stdout.
+// Fixture with a pseudo terminal: one end is the launcher's, the other is a rank's stdout.
 class PseudoTerminal : public testing::Test {
  protected:
   void SetUp() override {

@@ -24,14 +24,14 @@ TEST(Statistics, GivePercentilesBetweenValues) {
   EXPECT_DOUBLE_EQ(percentile(values, 0), 1);
   EXPECT_DOUBLE_EQ(percentile(values, 0.9), 4.6);
   EXPECT_DOUBLE_EQ(percentile(values, 1), 5);
-  EXPECT_EQ(percentile(four_times, 0.5), median(four_times)) << "also of an even number";
+  EXPECT_EQ(percentile(four_times, 0.5), median(four_times)) << "also for an even count";
   EXPECT_EQ(percentile({7}, 0.99), 7);
   EXPECT_THROW(percentile({}, 0.5), Error);
 }
 
 TEST(Statistics, WeighNewerStepsMoreOnDemand) {
   EXPECT_NEAR(speed(four_times, 10, 0.5).mean, 36.58537, 1e-5);
-  EXPECT_NEAR(speed(four_times, 10, 1).mean, 40, 1e-9);  // the newest step alone
+  EXPECT_NEAR(speed(four_times, 10, 1).mean, 40, 1e-9);  // only the newest step
   EXPECT_NEAR(speed(four_times, 10, 0.5).uncertainty, 14.07291, 1e-5);
 }
 

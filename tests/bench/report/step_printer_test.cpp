@@ -26,7 +26,8 @@ PrinterOutput printed(const PrinterOptions& options,
           .err = testing::internal::GetCapturedStderr()};
 }
 
-// Steps of half a second, all of 4 examples, of which this process has one, more slowly.
+// All processes together take half a second for 4 examples; this process has one example and is
+// slower.
 constexpr std::array<double, 12> half_seconds{0.5, 0.5, 0.5, 0.5, 0.5, 0.5,
                                               0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
 constexpr std::array<double, 12> seconds_here{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};

@@ -34,8 +34,8 @@ TEST(StepRecord, GivesTheSectionsOfTheSteps) {
     EXPECT_EQ(json["warm_up_losses"], Json::array({9.0}));
     ASSERT_EQ(json["steps"].size(), 2U);
     EXPECT_EQ(json["steps"][0]["loss"], 7.25);
-    EXPECT_EQ(json["steps"][0]["seconds"], 0.1 + 0.2) << "in full precision";
-    EXPECT_TRUE(json["steps"][1]["loss"].is_null()) << "JSON has no not_measured";
+    EXPECT_EQ(json["steps"][0]["seconds"], 0.1 + 0.2) << "seconds keep full precision";
+    EXPECT_TRUE(json["steps"][1]["loss"].is_null()) << "not_measured becomes null";
     EXPECT_EQ(json["steps"][0].contains("top_1"), accuracies);
     EXPECT_EQ(json["summary"]["images_per_sec"], 20.0);
     EXPECT_EQ(json["summary"]["total_images_per_sec"], 10.0);

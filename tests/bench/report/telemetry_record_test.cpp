@@ -5,7 +5,7 @@
 namespace cnn::bench {
 namespace {
 
-// Counts how often it is asked; uses 100 J between two readings, and is too hot in all of them.
+// Counts its readings. Each interval uses 100 J, and every reading is too hot.
 class CountingTelemetry final : public TelemetrySource {
  public:
   TelemetryFacts facts() const override {
@@ -70,7 +70,7 @@ TEST(TelemetryRecord, ReadsAtBothEndsOfAPause) {
   record.end({.timed_steps = 1});
   testing::internal::GetCapturedStderr();
   const Json& telemetry = result["telemetry"];
-  // Each of the two stretches has one reading more than it has hundreds of joules.
+  // Each of the two stretches has one reading more than intervals of 100 J.
   EXPECT_EQ(telemetry["joules"], 100 * (telemetry["samples"].get<double>() - 2));
 }
 

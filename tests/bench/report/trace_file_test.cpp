@@ -11,7 +11,7 @@
 namespace cnn::bench {
 namespace {
 
-// A step of the plan whose parts take a millisecond each, one after another.
+// Returns a timeline of the plan's step in which each part takes a millisecond, one after another.
 Timeline traced_timeline(const StepPlan& plan) {
   Timeline timeline;
   for (std::size_t step = 0; step < plan.schedule.steps.size(); ++step) {
@@ -38,7 +38,7 @@ TEST(TraceWriter, WritesTheLastButOneStepOfTheWarmUp) {
   EXPECT_TRUE(Json::parse(tests::read_file(path)).contains("traceEvents"));
 }
 
-// Others may want the timelines of other steps.
+// Other observers may request the timelines of other steps.
 TEST(TraceWriter, WritesNoOtherStep) {
   const tests::TemporaryFolder folder;
   const StepPlan plan = tests::swapping_plan();

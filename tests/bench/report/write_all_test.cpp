@@ -11,7 +11,7 @@
 namespace cnn::bench {
 namespace {
 
-// Sixteen times what a pipe holds, so that the system takes only a part of it at a time.
+// The text is sixteen times as long as a pipe's buffer, so each write takes only a part of it.
 TEST(WriteAll, WaitsForTheReaderOfANonBlockingPipe) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe2(ends.data(), O_NONBLOCK), 0);

@@ -18,7 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A run of a few steps, each of which the observer hears of.
+// A run of a few steps whose end the observer is told.
 class CheckpointedRun {
  public:
   explicit CheckpointedRun(Checkpoints::Options options)
@@ -28,7 +28,7 @@ class CheckpointedRun {
     checkpoints_.start({});
   }
 
-  // `seconds`: that the step is said to have taken.
+  // seconds: the reported duration of the step.
   std::string step(double seconds = 0.01) {
     run_.team.step(global_step_, 0.1);
     ++global_step_;
@@ -94,7 +94,7 @@ TEST(Checkpoints, AreSavedBeforeTheFirstStepTooIfTheRunEndsThere) {
 
 TEST(Checkpoints, WarnOnceOfALauncherThatKillsRanksBeforeAStepEnds) {
   CheckpointedRun run({.kill_delay = KillDelay{10}, .asked_to_end = [] { return false; }});
-  EXPECT_EQ(run.step(100), "") << "the first step is no measure";
+  EXPECT_EQ(run.step(100), "") << "the first step does not count";
   EXPECT_EQ(run.step(5), "") << "half of the time is left for the checkpoint";
   EXPECT_THAT(run.step(100),
               AllOf(HasSubstr("mpirun kills the ranks 10 s after Ctrl-C, but a step takes 100.0 s"),

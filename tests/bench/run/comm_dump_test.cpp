@@ -30,7 +30,7 @@ TEST(CommDump, CountsTheBucketsOfEachWay) {
   EXPECT_EQ(step.algorithms, "2 buckets by doubling, 2 by grid_of_direct 2x2");
   EXPECT_EQ(step.bytes, 4 * 15010);
   EXPECT_EQ(step.bucket_mb, (std::vector{4e-3, 20e-3, 36e-3, 4e-5}));
-  EXPECT_EQ(step.bound.source, allreduce::Source::unknown) << "nothing was measured";
+  EXPECT_EQ(step.bound.source, allreduce::Source::unknown) << "no limit was measured";
 }
 
 TEST(CommDump, NamesTheSlowestRankAndTheMostUnsteadyOne) {
@@ -52,7 +52,7 @@ TEST(CommDump, NamesTheSlowestRankAndTheMostUnsteadyOne) {
               testing::HasSubstr("no bound is known"));
 }
 
-// Two steps of two buckets; rank 1 begins the second bucket late.
+// There are two steps of two buckets, and rank 1 begins the second bucket late.
 TEST(CommDump, TellsWaitingForTheLatestRankFromMovingBytes) {
   const std::vector<std::vector<ReductionTime>> reductions{
       {{0, 10.0, 10.5}, {1, 11.0, 12.0}, {0, 20.0, 20.5}, {1, 21.0, 22.0}},

@@ -23,13 +23,13 @@ const std::vector<std::string> while_training{"--eval_during_training_every_n_st
                                               "--eval_batch_size=3", "--num_eval_batches=4",
                                               "--display_every=2"};
 
-// A training that evaluates, between two of its steps.
+// A training that evaluates between two steps.
 struct EvaluatedRun {
   explicit EvaluatedRun(std::vector<std::string> flags = while_training)
       : run(flags), interruption(console) {}
 
   Evaluator evaluator() { return {run.job, run.team, console, result, interruption}; }
-  // Returns the lines on stdout.
+  // Returns what `work` prints on stdout.
   static std::string printed_by(const std::function<void()>& work) {
     testing::internal::CaptureStdout();
     work();
@@ -126,7 +126,7 @@ TEST(TrainingEvaluation, StopsTheTrainingAtTheAccuracyAskedFor) {
                     HasSubstr("Stopping, as eval accuracy at least 0.0 was reached\n"),
                     Not(HasSubstr("Resuming training"))));
   EXPECT_EQ(EvaluatedRun::printed_by([&] { observer.end({.global_step = 2}); }), "")
-      << "it was evaluated just now";
+      << "the last step was evaluated already";
 }
 
 TEST(TrainingEvaluation, GoesOnBelowThatAccuracyAndEvaluatesAtTheEnd) {

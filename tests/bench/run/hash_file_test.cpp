@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::StartsWith;
 
-// Trains and writes hashes; the observer is told of each step.
+// Trains, writes hashes and reports each step to the observer.
 class HashedTraining {
  public:
   explicit HashedTraining(const std::string& more = "--hash_steps=1")
@@ -33,8 +33,8 @@ class HashedTraining {
     run_.team.step(global_step - 1, 0.1);
     file_->step_finished({.number = global_step, .global_step = global_step});
   }
-  // A step that ends in the comparison of its hashes, or in an observer that hears of it before:
-  // then the run counts it.
+  // Runs a step that fails. It fails when its hashes are compared or, if `counted`, in an earlier
+  // observer after the run has counted the step.
   void failing_step(std::int64_t global_step, bool counted = false) {
     file_->step_starts(global_step);
     run_.team.step(global_step - 1, 0.1);
@@ -67,7 +67,7 @@ TEST(HashFile, BeginsWithTheRunAndItsTensors) {
   const Json run = Json::parse(training.lines("run\t")[0].substr(4));
   EXPECT_EQ(run["mode"], "training");
   EXPECT_EQ(run["batch_size"], 2);
-  EXPECT_EQ(run["version"], "0.1\n") << "on one line";
+  EXPECT_EQ(run["version"], "0.1\n") << "the header is one line";
   EXPECT_FALSE(run.contains("secret"));
   EXPECT_EQ(training.lines("tensor\t").size(), training.tensors());
 }
@@ -110,7 +110,7 @@ TEST(HashFile, HasTheFirstStepIfRanksDisagreeThere) {
   EXPECT_THAT(training.lines("step\t"), ElementsAre("step\t1"));
 }
 
-// As where a later observer cannot write its file.
+// The failure stands for a later observer that cannot write its file.
 TEST(HashFile, HasNoStepAgainWhereTheRunFailsBetweenTwo) {
   HashedTraining training;
   training.step(1);

@@ -17,9 +17,10 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr std::int64_t two_mib = (std::int64_t{2} << 20U) / 4;  // in floats
+constexpr std::int64_t two_mib = (std::int64_t{2} << 20U) / 4;  // number of floats
 
-// The step of swapping_plan() with these seconds for each of its eight parts, one after another.
+// Returns a timeline of swapping_plan()'s step with these seconds for its eight parts, one after
+// another.
 Timeline swapped_timeline(const std::array<double, 8>& seconds) {
   Timeline timeline;
   double now = 0;

@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// Two images of 32x32 in a step: 0.002048 megapixels.
+// Returns a run whose step has two images of 32x32, which are 0.002048 megapixels.
 tests::SmallTeam counted_run(const std::string& folder, const std::string& more) {
   return tests::SmallTeam(
       {"--lms", "--lms_stats", "--lms_stats_average", "--output_dir=" + folder, more});
@@ -33,7 +33,8 @@ TEST(LmsStats, HaveALineForEachTimedStepWithItsEpoch) {
   ASSERT_GT(allocs, 0U);
   LmsStats stats(run.job, run.team.first());
   stats.step_finished(counted_step(0, 24'999, 9));
-  stats.step_finished(counted_step(1, 25'000, 0.5));  // the last of 50000 examples
+  // The step with the last of the 50000 examples.
+  stats.step_finished(counted_step(1, 25'000, 0.5));
   stats.step_finished(counted_step(2, 25'001, 0.25));
   const std::string counts = std::to_string(allocs) + ",0,0,0.0\n";
   EXPECT_EQ(tests::read_file(folder / "new/trivial_lms_stats.csv"),

@@ -22,7 +22,7 @@
 namespace cnn::bench {
 namespace {
 
-// The observers of a run by these flags.
+// Makes the observers of a run with these flags.
 class ObservedRun {
  public:
   explicit ObservedRun(const std::vector<std::string>& flags, Turns* turns = nullptr,
@@ -40,7 +40,7 @@ class ObservedRun {
                                  .traces = traces});
   }
 
-  // Returns the place of the observer of this type, or one past the last.
+  // Returns the position of the observer of this type, or one past the last.
   template <class T>
   std::size_t place_of() const {
     const auto found = std::ranges::find_if(observers_, [](const auto& observer) {
@@ -78,7 +78,8 @@ TEST(Observers, DoNotWatchTheLossOfAForwardOnlyRun) {
   EXPECT_FALSE(ObservedRun({"--forward_only"}).has<DivergenceWatch>());
 }
 
-// The turn comes before anybody's clock starts, and rows are made before they are marked.
+// The time slicer comes before all observers that measure time, and the record of steps before the
+// observers that mark its rows.
 TEST(Observers, StandInTheOrderInWhichTheyNeedOneAnother) {
   const tests::TemporaryFolder folder;
   Turns turns(folder / "turns");
@@ -95,7 +96,7 @@ TEST(Observers, SaveCheckpointsAndEvaluateWhereFlagsAskForIt) {
   EXPECT_TRUE(run.has<Checkpoints>());
   EXPECT_TRUE(run.has<TrainingEvaluation>());
   EXPECT_LT(run.place_of<Checkpoints>(), run.place_of<TrainingEvaluation>())
-      << "what is evaluated is safe";
+      << "a checkpoint precedes the evaluation";
 }
 
 TEST(Observers, TraceAStepWhereTheFirstProcessWantsIt) {

@@ -32,7 +32,8 @@ TEST(ProfileReport, IsWantedForATableOrAPage) {
 
 TEST(ProfileReport, MeasuresNothingUnlessItIsWanted) {
   EXPECT_EQ(ProfileReport(Config(), false).measured(), nullptr);
-  EXPECT_NE(ProfileReport(Config(), true).measured(), nullptr) << "for the first process's page";
+  EXPECT_NE(ProfileReport(Config(), true).measured(), nullptr)
+      << "the first process needs it for its page";
 }
 
 TEST(ProfileReport, IsRefusedBeforeARunWhereItsTableCannotBeWritten) {
@@ -69,7 +70,7 @@ TEST(ProfileReport, HasTheKindsOfOperationsThenEachNode) {
   EXPECT_EQ(profile["steps"], 2);
   EXPECT_FALSE(profile.contains("ranks"));
   EXPECT_TRUE(profile["lanes"][0]["spans"][0].contains("planned_start"))
-      << "each node at its roofline";
+      << "each node has the time of its roofline";
 }
 
 TEST(ProfileReport, HasTheLanesOfAllRanksWhereTheFirstProcessWantsThem) {
@@ -85,7 +86,7 @@ TEST(ProfileReport, HasTheLanesOfAllRanksWhereTheFirstProcessWantsThem) {
   ASSERT_EQ(result["profile"]["ranks"].size(), 1U);
   EXPECT_EQ(result["profile"]["ranks"][0]["rank"], 0);
   EXPECT_FALSE(result["profile"]["lanes"][0]["spans"][0].contains("planned_start"))
-      << "nothing predicts a step";
+      << "without costs no step is predicted";
 }
 
 TEST(ProfileReport, LeavesNothingBehindWithoutSteps) {

@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// Adds the roofline to this summary on a device that has no kernels to be measured.
+// Returns the summary with the roofline of a device that has no kernels to measure.
 Json summary_with_roofline(const std::string& flag, const Json& summary, std::string& notes) {
   const tests::SmallTeam run({flag});
   Backend unable;

@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// Uses 100 J between two readings.
+// A telemetry source that uses 100 J between two readings.
 class Steady final : public TelemetrySource {
  public:
   TelemetryFacts facts() const override { return {.source = "steady"}; }
@@ -90,7 +90,7 @@ std::string big_endian(int number) {
   return {0, 0, static_cast<char>(number / 256), static_cast<char>(number % 256)};
 }
 
-// Files of MNIST with that many examples, no two alike.
+// Writes MNIST files with `examples` examples that all differ.
 void write_mnist(const tests::TemporaryFolder& folder, const std::string& part, int examples) {
   std::string images = big_endian(0x803) + big_endian(examples) + big_endian(28) + big_endian(28);
   std::string labels = big_endian(0x801) + big_endian(examples);
@@ -119,7 +119,7 @@ TEST(Run, StagesRealBatchesOnADeviceWithMemoryOfItsOwnToTheSameBits) {
     EXPECT_EQ(here["evaluation"][1][value], apart["evaluation"][1][value]);
   }
   constexpr std::int64_t staged =
-      std::int64_t{2} * (1600 + 64 + 2368 + 64);  // images and labels of 2 and of 3
+      std::int64_t{2} * (1600 + 64 + 2368 + 64);  // images and labels of 2 examples and of 3
   const auto more = [&](const char* section, const char* value) {
     return apart[section][value].get<std::int64_t>() - here[section][value].get<std::int64_t>();
   };
@@ -127,7 +127,7 @@ TEST(Run, StagesRealBatchesOnADeviceWithMemoryOfItsOwnToTheSameBits) {
   EXPECT_EQ(more("memory", "arena_peak_bytes"), staged);
 }
 
-// Two readings for each stretch between checkpoints.
+// Each stretch between checkpoints has a reading at both ends.
 TEST(Run, TellsNothingOfItsCheckpoints) {
   const tests::TemporaryFolder folder;
   const Finished finished =

@@ -20,7 +20,7 @@ namespace {
 using layers::BatchNorm;
 using layers::Dense;
 
-// Every node at the ceilings.
+// Predicts a step whose nodes all run at the ceilings.
 Prediction predict_at(const StepPlan& plan, const Ceilings& ceilings) {
   Costs costs;
   for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
@@ -39,8 +39,8 @@ Value state(Graph& graph, const char* name, const Shape& shape) {
   return graph.state(name, {shape}, {}, false);
 }
 
-// x [4,8] w [8,16] -> relu: 2*4*8*16 = 1024 operations on 128 + 512 + 256 = 896 bytes, then a ReLU
-// that reads 256 bytes and writes 256.
+// x [4,8] times w [8,16] takes 2*4*8*16 = 1024 operations on 128 + 512 + 256 = 896 bytes. The ReLU
+// reads 256 bytes and writes 256.
 std::shared_ptr<Graph> dense_and_relu() {
   auto graph = std::make_shared<Graph>();
   const Value x = state(*graph, "x", {4, 8});
@@ -55,7 +55,7 @@ TEST(Prediction, HasALimitByTheOperationsThatKernelsNeed) {
   std::vector<KernelSpec> specs(2);
   specs[0].flops = 512;
   const StepPlan plan{.graph = graph, .specs = specs, .schedule = {}, .memory = {}};
-  // 512 operations at 64 a second, then the ReLU's 512 bytes at 512.
+  // The product takes 512 operations at 64 per second, the ReLU 512 bytes at 512 per second.
   EXPECT_EQ(roofline_seconds(plan, {.flops_per_second = 64, .bytes_per_second = 512}), 8 + 1);
   EXPECT_EQ(share_of_operations(plan), 0.5);
   EXPECT_EQ(share_of_operations({.graph = graph, .specs = std::vector<KernelSpec>(2)}), 1);
@@ -100,7 +100,7 @@ TEST(Prediction, TakesLongerThanTheLimitWhereAKernelRunsInPasses) {
   const Prediction prediction =
       predict_at(plan, {.flops_per_second = 1024, .bytes_per_second = 256});
   EXPECT_EQ(prediction.roofline_seconds, 5.5);
-  EXPECT_EQ(prediction.step_seconds, 9.5);  // 1024 / 256 more
+  EXPECT_EQ(prediction.step_seconds, 9.5);  // 1024 / 256 s more
   EXPECT_EQ(prediction.bytes, 1408 + 1024);
 }
 

@@ -22,7 +22,7 @@ std::string checkpoint(const TemporaryFolder& folder, int step) {
   return folder / ("model.ckpt-" + std::to_string(step) + ".safetensors");
 }
 
-// Waits as long as a loaded machine may take.
+// Waits for the file for as long as a loaded machine may take.
 bool appears(const std::string& path) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!std::filesystem::exists(path) && std::chrono::steady_clock::now() < end) {

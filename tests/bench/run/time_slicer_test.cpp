@@ -29,7 +29,7 @@ TEST(TimeSlicer, KeepsATurnThatIsNotOver) {
   TimeSlicer taker(turns, result);
   EXPECT_FALSE(taker.work_is_due({}));
   taker.timing_starts();
-  EXPECT_EQ(turns.passed(), 1) << "the warm-up is a turn of its own";
+  EXPECT_EQ(turns.passed(), 1) << "the warm-up is a time slice of its own";
 }
 
 TEST(TimeSlicer, FillsItsSectionOfARunThatFailed) {

@@ -19,14 +19,14 @@ namespace {
 
 using testing::ElementsAre;
 
-// Says what an observer does when a test's step reaches it.
+// The behaviour of an observer when the loop reaches given steps.
 struct LoopRules {
   std::int64_t work_at = 1000, timeline_at = 1000;
   Next next = Next::go_on;
-  std::function<void(std::int64_t)> in_step{};  // number of the step that has finished
+  std::function<void(std::int64_t)> in_step{};  // gets the number of the finished step
 };
 
-// Notes each event in one word.
+// Logs each event as one word.
 class LoopListener final : public Observer {
  public:
   LoopListener(std::vector<std::string>& heard, LoopRules rules)
@@ -78,8 +78,8 @@ struct LoopRun {
   std::int64_t timed = 0;
 };
 
-// A run of three steps after two of warm-up, from that global step on, with one observer for each
-// of the rules.
+// Runs two warm-up steps and three timed steps from this global step on, with one observer per
+// rule.
 LoopRun run_loop(const std::vector<LoopRules>& rules, std::int64_t global_step = 0) {
   tests::SmallTeam run({"--num_warmup_batches=2", "--num_batches=3"});
   run.team.start(global_step);
@@ -128,7 +128,7 @@ TEST(TrainingLoop, EndsWhenAnObserverSaysStop) {
                           "end, 1 timed, at 3"));
 }
 
-// Warm-up steps are not followed by work.
+// The loop calls no work() during the warm-up.
 TEST(TrainingLoop, DoesNoWorkBeforeTheFirstTimedStep) {
   EXPECT_THAT(run_loop({{.work_at = 0}}).heard, testing::Not(testing::Contains("work")));
 }

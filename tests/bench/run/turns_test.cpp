@@ -20,7 +20,8 @@ using testing::HasSubstr;
 
 constexpr auto no_time = Turns::Clock::duration::zero();
 
-// Returns as soon as somebody waits behind the one that works: it holds the second byte.
+// Returns as soon as a process waits for the current slice's end; the waiting process locks the
+// second byte.
 void wait_until_somebody_is_next(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR);
   struct flock range {};
@@ -114,12 +115,12 @@ TEST(Turns, AreOverForOneThatIsAskedToEndWhileItWaits) {
   std::thread other([&] { second.begin(); });
   wait_until_somebody_is_next(path);
   asked = true;
-  other.join();  // though the first one works
+  other.join();  // returns although the first one still works
   second.pass();
   EXPECT_EQ(second.passed(), 0);
   EXPECT_FALSE(second.is_over());
   first.reset();
-  Turns third(path, no_time);  // nobody holds a lock for the one that has left
+  Turns third(path, no_time);  // the process that left holds no lock
   third.begin();
 }
 

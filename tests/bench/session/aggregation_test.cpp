@@ -18,8 +18,8 @@ namespace {
 
 constexpr int variables = 10;
 
-// Reduces what tower i of T has for variable j, T i + j, in the buckets and by the algorithms that
-// the flags say; returns how many sums are not those of the towers, exactly.
+// Reduces the value T i + j of tower i of T for variable j, in the buckets and by the algorithms of
+// the flags. Returns how many sums are wrong; all sums are exact.
 int wrong_sums_of(const Exchange& exchange, const layers::BucketSizes& sizes,
                   allreduce::Transport& transport) {
   const int rank = transport.rank(), towers = transport.ranks();

@@ -17,7 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// y = 2 x + 1, z = y + 1, of three floats each.
+// Returns a graph of y = 2 x + 1 and z = y + 1 on three floats each.
 std::shared_ptr<const Graph> two_scaled() {
   auto graph = std::make_shared<Graph>();
   const Value y = emit(tests::Scale(2), {graph->input("x", tests::floats(3))});
@@ -26,7 +26,8 @@ std::shared_ptr<const Graph> two_scaled() {
   return graph;
 }
 
-// For each float that a step leaves: the bits by which it differs from what it should be.
+// Runs a step with a flipped bit and returns, for each float of the result, its difference from the
+// correct bits.
 class FlippedStep {
  public:
   explicit FlippedStep(const FaultSpec& fault,
@@ -82,7 +83,8 @@ TEST(BitFlip, TakesATensorInTheMiddleOfTheStepWhereNoneIsNamed) {
   EXPECT_THAT(FlippedStep(flip_in("")).difference_in(2), ElementsAre(0, 0, 0, 0x10, 0, 0));
 }
 
-// The step runs the first node once more, between the others, and the output is of the second run.
+// The step runs the first node again between the other nodes, and the output is that of the second
+// run.
 TEST(BitFlip, LeavesTheTensorOfANodeThatRunsAgain) {
   const std::shared_ptr<const Graph> graph = two_scaled();
   Schedule schedule = make_schedule(*graph);
@@ -101,8 +103,8 @@ TEST(BitFlip, LeavesTheTensorOfANodeThatRunsAgain) {
   const std::vector<KernelSpec> specs = describe(*graph, tests::test_kernels());
   FlippedStep step(flip_in("scale#0"), make_plan(graph, specs, std::move(schedule)));
   const std::vector<std::uint32_t> difference = step.difference_in(2);
-  EXPECT_EQ(difference[0], 0U) << "computed again";
-  EXPECT_NE(difference[3], 0U) << "made of the first";
+  EXPECT_EQ(difference[0], 0U) << "y was computed again";
+  EXPECT_NE(difference[3], 0U) << "z reads the flipped y of the first run";
 }
 
 TEST(BitFlip, RefusesATensorThatTheStepDoesNotWrite) {

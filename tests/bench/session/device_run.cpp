@@ -12,7 +12,7 @@
 namespace cnn::tests {
 namespace {
 
-// A CPU that notes what it is asked for.
+// A CPU device that records the bytes of each allocation.
 class NotingDevice final : public Device {
  public:
   NotingDevice(CpuOptions options, std::vector<std::size_t>& device, std::vector<std::size_t>& host)

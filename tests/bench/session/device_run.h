@@ -18,8 +18,8 @@ using Words = std::vector<std::string>;
 
 Words with(Words words, const Words& more);
 
-// A session by these flags on a device that has so many bytes, guard pages around them, and gives
-// no more; its host has the rest of the memory.
+// Runs a session on an emulated device of exactly `bytes` bytes with guard pages around them. The
+// rest of the memory is its host's.
 class DeviceRun {
  public:
   DeviceRun(const Words& flags, std::size_t bytes, const CopyJitter& jitter = {});
@@ -28,12 +28,12 @@ class DeviceRun {
   DeviceRun& operator=(const DeviceRun&) = delete;
 
   bench::Session& session();
-  // Bytes of each allocation.
+  // Return the bytes of each allocation.
   const std::vector<std::size_t>& of_device() const;
   const std::vector<std::size_t>& of_host() const;
 
-  // From the newest checkpoint of --train_dir, if there is one; saves one there at the end. Returns
-  // the total losses.
+  // Resumes from the newest checkpoint of --train_dir, if there is one, and saves one at the end.
+  // Returns the total losses.
   std::vector<double> train(std::int64_t steps);
   double evaluate();
 

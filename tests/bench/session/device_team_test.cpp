@@ -1,4 +1,4 @@
-// Ranks on threads with a device each, played by the processor, that exchange by way of the host.
+// Tests ranks that run as threads, each with an emulated device, and exchange through the host.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,32 +16,32 @@
 #include "bench/session/team.h"
 #include "layers/conv.h"
 #include "runtime/error.h"
-#include "tests/bench/ranks/played_device.h"
+#include "tests/bench/ranks/emulated_device.h"
 
 namespace cnn::bench {
 namespace {
 
 using Flags = std::vector<std::string>;
 
-// Each has a megabyte less than the one before it.
+// Each rank has one megabyte less than the rank before it.
 Backend on_own_device(const Config& config, int rank, int /*ranks*/) {
   Config own = config;
   own.lms.device_memory_mb = config.lms.device_memory_mb.value() - rank;
   Backend backend = cpu_backend().make(own);
   backend.for_rank = on_own_device;
-  backend.device_exchange = &tests::played_device;
+  backend.device_exchange = &tests::emulated_device;
   return backend;
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
+// NOLINTNEXTLINE(bugprone-exception-escape): the exception comes from the library.
 struct TrainedTeam {
   std::vector<double> losses;
-  std::vector<std::string> hashes;  // of the ranks' weights
+  std::vector<std::string> hashes;  // one hash of the weights per rank
   Json lms;
 };
 
-// Three steps of two ranks, with LMS by another plan after the second, as if copies were nearly
-// free.
+// Trains two ranks for three steps. With LMS, it makes another plan after the second step, as if
+// copies were nearly free.
 TrainedTeam train(const Flags& more) {
   Flags flags{"--device=cpu",           "--num_gpus=2",         "--model=resnet20",
               "--data_name=cifar10",    "--batch_size=8",       "--variable_update=replicated",
@@ -83,22 +83,23 @@ TEST(DeviceTeam, HasTheSameBitsWithAndWithoutLms) {
   EXPECT_EQ(less.hashes, whole.hashes);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>() + less.lms.at("recomputed_nodes").get<int>(),
             0);
-  // All go by one plan, for the rank with the least.
+  // All ranks use one plan, made for the rank with the least memory.
   EXPECT_EQ(less.lms.at("budget_bytes").get<std::size_t>(), std::size_t{10} << 20U);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>(), 0);
 }
 
-// The notes that the ranks of a test were given, in order.
-struct Told {
+// Collects the notes that the ranks of a test adopted, in order.
+struct AdoptedNotes {
   std::mutex mutex;
-  std::vector<std::string> adopted;
+  std::vector<std::string> notes;
 };
-Told& told() {
-  static Told instance;
+AdoptedNotes& adopted_notes() {
+  static AdoptedNotes instance;
   return instance;
 }
 
-// Weight gradients take a workspace that each rank has chosen for itself, until it adopts a choice.
+// Weight gradients take a workspace that each rank chooses for itself until it adopts another
+// rank's choice.
 Backend choosing_device(const Config& config, int rank, int ranks) {
   Backend backend = on_own_device(config, rank, ranks);
   backend.for_rank = choosing_device;
@@ -118,8 +119,8 @@ Backend choosing_device(const Config& config, int rank, int ranks) {
   backend.tuning.choices = [megabytes] { return std::to_string(*megabytes); };
   backend.tuning.adopt = [megabytes, rank](const std::string& choices) {
     *megabytes = std::stoul(choices);
-    const std::scoped_lock lock(told().mutex);
-    told().adopted.push_back(fmt::format("rank {}: {}", rank, choices));
+    const std::scoped_lock lock(adopted_notes().mutex);
+    adopted_notes().notes.push_back(fmt::format("rank {}: {}", rank, choices));
   };
   return backend;
 }
@@ -141,13 +142,13 @@ Config two_ranks() {
 }
 
 TEST(DeviceTeam, LetsAllRanksAdoptTheChoicesOfTheFirst) {
-  told().adopted.clear();
+  adopted_notes().notes.clear();
   const Config config = two_ranks();
   const Backend backend = choosing_device(config, 0, 1);
   const RankContext context = only_rank(backend);
   const Job job = make_job(config, context);
   const Team team(job, context);
-  EXPECT_EQ(told().adopted, std::vector<std::string>{"rank 1: 1"});
+  EXPECT_EQ(adopted_notes().notes, std::vector<std::string>{"rank 1: 1"});
 }
 
 TEST(DeviceTeam, RefusesRanksWhoseGradientsLieElsewhere) {
@@ -157,7 +158,7 @@ TEST(DeviceTeam, RefusesRanksWhoseGradientsLieElsewhere) {
   const Job job = make_job(config, context);
   try {
     const Team team(job, context);
-    FAIL() << "the plans are taken for equal";
+    FAIL() << "unequal plans were accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("rank 0 has bucket "),
                                              testing::HasSubstr(" elements at "),

@@ -16,7 +16,7 @@ namespace {
 constexpr float largest_float = std::numeric_limits<float>::max();
 constexpr float undefined_float = std::numeric_limits<float>::quiet_NaN();
 
-// y = 4 x + 1; then w -= y / 4, whose result is what w was.
+// Returns a graph of y = 4 x + 1 and then w -= y / 4, which outputs the old w.
 std::shared_ptr<const Graph> scaled_and_descended() {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", tests::floats(3), {});
@@ -25,7 +25,7 @@ std::shared_ptr<const Graph> scaled_and_descended() {
   return graph;
 }
 
-// Runs with a device that the host sees, or with one that it does not.
+// Runs a step on a device whose memory the host sees, or on one with memory of its own.
 class CheckedStep {
  public:
   explicit CheckedStep(bool own_memory)
@@ -38,7 +38,7 @@ class CheckedStep {
     step_.executor().observe(*check_);
   }
 
-  // Sets an element of the input.
+  // Sets one element of the input.
   void set(std::size_t element, float value) { step_.inputs()[0].as<float>()[element] = value; }
   std::optional<NonFiniteTensor> run(bool wanted = true) {
     check_->begin(wanted);
@@ -81,7 +81,7 @@ TEST_P(FiniteCheckOnDevices, NamesTheNodeThatOverflowsThoughItsInputsAreFinite) 
   EXPECT_EQ(found->count, 1);
 }
 
-// The gradient is -largest / 4 each time, so that w grows by a sixteenth of the range.
+// The gradient is -largest / 4 in each step, so w grows by a sixteenth of the range.
 TEST_P(FiniteCheckOnDevices, NamesAVariableThatOverflowsWhereItIsChanged) {
   CheckedStep step(GetParam());
   step.set(0, -largest_float / 4);
@@ -97,7 +97,7 @@ TEST_P(FiniteCheckOnDevices, TellsOfTheLatestStepAlone) {
   CheckedStep step(GetParam());
   step.set(0, undefined_float);
   EXPECT_TRUE(step.run());
-  EXPECT_FALSE(step.run(false)) << "it was not looked at";
+  EXPECT_FALSE(step.run(false)) << "this step was not checked";
   EXPECT_FALSE(step.check().has_checked());
 }
 

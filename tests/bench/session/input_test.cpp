@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Twelve images of one pixel, each labelled by its place.
+// A data set of twelve images of one pixel whose labels are their positions.
 class NumberedExamples final : public data::Dataset {
  public:
   std::int64_t size() const override { return 12; }
@@ -30,7 +30,7 @@ class NumberedExamples final : public data::Dataset {
   }
 };
 
-// A run on image files of two examples a step and device.
+// A run on image files with two examples per step and device.
 struct FedRun {
   explicit FedRun(Mode mode, const char* set = "imagenet") {
     config.data.set = &data::find(set);
@@ -51,7 +51,7 @@ struct FedRun {
     of.ranks = ranks;
     return of;
   }
-  // Labels of the first two batches of a rank of two.
+  // Returns the labels of the first two batches of one of two ranks.
   std::vector<int> labels(Phase phase, int rank, std::int64_t first_step = 0) {
     resize(2);
     const auto feeder = make_feeder(job, context(rank, 2), phase, first_step);
@@ -81,7 +81,7 @@ TEST(InputThreads, AreOneForExamplesInMemory) {
 
 TEST(InputThreads, AreHalfOfThoseThatComputeOnAProcessor) {
   FedRun run(Mode::training);
-  run.config.data.threads = 0;  // as if it were not given
+  run.config.data.threads = 0;  // stands for a flag that is not given
   run.backend.processors.threads = 9;
   EXPECT_EQ(input_threads(run.job, run.context()), 4);
   run.backend.processors.threads = 1;

@@ -1,6 +1,7 @@
-// Losses and weights with --lms are those without, to the bit: networks x policies x budgets from
-// the floor to just below what is needed x sync modes, with copies delayed at random and free bytes
-// filled with NaNs. Some cells of each pair here, the whole product in the slow suite.
+// Checks that losses and weights with --lms equal those without, bit for bit. The slow suite covers
+// the product of networks, policies, budgets and sync modes; here every policy runs with every sync
+// mode. Budgets range from the floor to just below the need, copies are delayed at random and free
+// bytes are filled with NaN.
 
 #include <algorithm>
 #include <array>
@@ -29,10 +30,10 @@ struct Network {
   std::string data_set, name;
   int image_size = 0;
   int batch_size = 2;
-  Words more = {};  // flags that shape the step, of all its runs
+  Words more = {};  // flags of all runs of this network
 };
 
-// With images about as small as its layers allow.
+// Returns the network with images about as small as its layers allow.
 Network toy(const models::Model& model) {
   Network toy{std::string(model.data_set), std::string(model.name), model.image_size};
   if (model.image_size > 64) {
@@ -48,22 +49,22 @@ constexpr int steps = 2;
 
 struct Trained {
   std::vector<double> losses;
-  std::string weights;  // the checkpoint, as it stands in its file
+  std::string weights;  // content of the checkpoint file
   bool moved = false, had_to_move = false;
 };
 
-// need: what a step takes of its own accord, in as small parts as it updates variables in when
-// memory is short; with less it has to move something.
+// need: the memory of a step without swapping, with updates in the small parts that a short memory
+// causes. With less memory, the step must move tensors.
 struct Budgets {
   std::size_t need = 0, floor = 0;
-  // From the floor, 0, to two thirds of the way to what is needed, 2.
+  // Level 0 is the floor, level 2 is two thirds of the way to the need.
   std::size_t at(int level) const {
     const std::size_t between = need - floor;
     return floor + std::array{std::size_t{0}, between / 3, between / 3 * 2}.at(level);
   }
 };
 
-// One network, what it computes without limits, and how little it can be trained in.
+// A network with its results under unlimited memory and its least memory.
 class BitsOfNetwork {
  public:
   explicit BitsOfNetwork(Network network) : network_(std::move(network)) {
@@ -74,9 +75,9 @@ class BitsOfNetwork {
 
   const Budgets& budgets() const { return budgets_; }
 
-  // Whether it trained by a plan of the policy, which then moves something and changes no bit. It
-  // does not where the policy has none for that much memory, or where updates in small parts, which
-  // limits of memory bring, are enough.
+  // Returns whether the network trained by a plan of the policy. Such a plan must move tensors and
+  // change no bit. There is none if the policy has no plan for this budget, or if updates in small
+  // parts already fit it.
   bool check(const lms::PolicyRow& policy, int level, int sync_mode, unsigned seed) {
     SCOPED_TRACE(network_.name + " " + std::string(policy.name) + " budget " +
                  std::to_string(level) + " sync " + std::to_string(sync_mode));
@@ -86,7 +87,7 @@ class BitsOfNetwork {
     const CopyJitter jitter{.longest = std::chrono::microseconds(200), .seed = seed};
     const std::optional<Trained> trained = train(words, budgets_.at(level), jitter);
     if (!trained) {
-      EXPECT_NE(policy.name, "planned") << "any budget from the floor on has a plan";
+      EXPECT_NE(policy.name, "planned") << "every budget of at least the floor has a plan";
       return false;
     }
     EXPECT_EQ(trained->moved, trained->had_to_move);
@@ -103,7 +104,7 @@ class BitsOfNetwork {
                 network_.more);
   }
 
-  // Limits make updates smaller, until that does not help any more.
+  // A smaller limit makes updates smaller; this loop ends when that saves nothing more.
   Budgets budgets_below(std::size_t need) const {
     const Words plan_only = with(flags(), {"--lms", "--lms_size_threshold=1"});
     while (true) {
@@ -114,13 +115,13 @@ class BitsOfNetwork {
           return {need, lms.floor};
         }
         need = run.session().memory().total();
-      } catch (const DoesNotFit&) {  // what its largest node takes is all there at the peak
+      } catch (const DoesNotFit&) {  // the operands of its largest node are the peak
         return {need, need};
       }
     }
   }
 
-  // Nothing: it does not fit.
+  // Returns nothing if the training does not fit.
   std::optional<Trained> train(const Words& more, std::size_t bytes, const CopyJitter& jitter) {
     const tests::TemporaryFolder folder;
     const Words words = with(with(flags(), more), {"--train_dir=" + folder.path().string()});
@@ -150,7 +151,7 @@ class BitsOfNetwork {
 
 bool moves_something(const lms::PolicyRow& policy) { return policy.name != "none"; }
 
-// Each value of two of network, policy, budget and sync mode meets in some cell.
+// Every policy runs with every sync mode; the networks and budgets alternate.
 TEST(LongLmsBits, AreThoseOfTheUnlimitedRunInPairs) {
   std::vector<BitsOfNetwork> networks;
   networks.emplace_back(Network{"cifar10", "resnet20", 16});
@@ -173,7 +174,7 @@ TEST(LongLmsBits, AreThoseOfTheUnlimitedRunInPairs) {
   }
 }
 
-// With and without limits a step in slices has the same nodes in the same order.
+// With and without a limit, a step in slices has the same nodes in the same order.
 void expect_bits_in_slices(Network network, int slices) {
   const BitsOfNetwork whole(network);
   network.more = {"--lms", "--lms_slices=" + std::to_string(slices)};
@@ -206,7 +207,7 @@ INSTANTIATE_TEST_SUITE_P(SlowAll, SlowLmsBits, testing::ValuesIn(models::all()),
 
 TEST_P(SlowLmsBits, AreThoseOfTheUnlimitedRun) {
   std::optional<BitsOfNetwork> network;
-  for (const int batch_size : {2, 64}) {  // of so few layers that two images are nothing to move
+  for (const int batch_size : {2, 64}) {  // small networks have too little to move with two images
     Network small = toy(GetParam());
     small.batch_size = batch_size;
     network.emplace(small);

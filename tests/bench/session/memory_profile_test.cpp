@@ -67,7 +67,7 @@ TEST(MemoryProfile, NamesWorkspacesByTheirNode) {
   EXPECT_EQ(biggest[1]["bytes"], 256);
 }
 
-// Twenty tensors of growing size that all live until the last is made.
+// Twenty tensors of growing sizes all live until the last one is made.
 TEST(MemoryProfile, NamesTheTwelveBiggestAtThePeak) {
   auto graph = std::make_shared<Graph>();
   for (int i = 1; i <= 20; ++i) {

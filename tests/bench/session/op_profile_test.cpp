@@ -12,7 +12,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Two nodes in a row, each of which reads and writes 1000 bytes in all, and an output that leaves.
+// Returns a plan of two consecutive nodes, each of which reads and writes 1000 bytes in total, and
+// of a copy of the output.
 StepPlan two_scales() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", {Shape{125}}, {}, false);
@@ -23,7 +24,7 @@ StepPlan two_scales() {
                    make_schedule(*graph));
 }
 
-// The first node takes 1 s, the second 3 s, the copy 0.5 s.
+// Returns a profile in which the first node takes 1 s, the second 3 s and the copy 0.5 s.
 MeasuredProfile measured_twice() {
   MeasuredProfile profile;
   profile.add({{0, 1}, {1, 4}, {4, 4.5}});
@@ -79,7 +80,7 @@ TEST(Profile, HasLanesAndMemoryInTheResult) {
   EXPECT_EQ(memory["arena_bytes"], plan.memory.device_bytes);
   EXPECT_EQ(memory["steps"].size(), 3U);
   EXPECT_EQ(memory["biggest"][0]["bytes"], 500);
-  EXPECT_TRUE(memory["moved"].empty()) << "an output leaves anyway";
+  EXPECT_TRUE(memory["moved"].empty()) << "the copy of an output is no swap";
   EXPECT_EQ(memory["steps"][memory["peak_step"].get<std::size_t>()]["bytes"],
             plan.memory.lower_bound_bytes);
   EXPECT_FALSE(
@@ -91,7 +92,7 @@ TEST(ProfileRecord, MarksTheStepsThatItSlowed) {
   MeasuredProfile profile;
   Json result{{"steps", Json::array({Json::object(), Json::object()})}};
   ProfileRecord record(profile, result);
-  EXPECT_FALSE(record.wants_timeline(0)) << "the warm-up";
+  EXPECT_FALSE(record.wants_timeline(0)) << "the warm-up is not profiled";
   EXPECT_TRUE(record.wants_timeline(10));
   EXPECT_FALSE(record.wants_timeline(11));
   const Timeline timeline{{0, 1}, {1, 2}, {2, 3}};

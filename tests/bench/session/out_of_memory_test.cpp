@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// The first tensor of a step is a scalar: the step's number.
+// The first tensor of a step is the step's number, a scalar, which the message must not name.
 TEST(OutOfMemory, NamesTheLargestTensorWhereNotEvenThatFits) {
   tests::DeviceRun run({}, std::size_t{1} << 30U);
   EXPECT_THAT(tensorflow_oom_line(run.session().plan(), 0, /*on_gpu=*/false),

@@ -14,7 +14,7 @@ using testing::Not;
 
 using Hashes = std::vector<TensorHash>;
 
-// Two tensors, one of which is computed twice.
+// Fixture with two tensors, one of which is computed twice.
 class RankDifference : public testing::Test {
  protected:
   RankDifference() {
@@ -23,7 +23,7 @@ class RankDifference : public testing::Test {
     emit(tests::Scale(2), {emit(tests::Combine(), {x, w})});
   }
 
-  // Returns the message for ranks that have these hashes in the second of three computations.
+  // Returns the message if the ranks have these hashes in the second of three computations.
   std::string text(const std::vector<std::uint64_t>& of_second) const {
     std::vector<Hashes> all;
     std::vector<std::string> hosts;

@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 using tests::with;
 using tests::Words;
 
-// ResNet-20 at batch 4 on a device of the test.
+// ResNet-20 at batch 4 on an emulated device.
 class Resnet20Run : public tests::DeviceRun {
  public:
   Resnet20Run(const Words& more, std::size_t bytes, const CopyJitter& jitter = {})
@@ -32,7 +32,7 @@ constexpr std::size_t plenty = std::size_t{1} << 30U;
 const Words evaluating{"--eval_during_training_every_n_steps=2", "--eval_batch_size=2",
                        "--num_eval_batches=1"};
 
-// Too few for a step without --lms.
+// Returns fewer bytes than a step without --lms needs.
 std::size_t some() { return Resnet20Run({}, plenty).session().memory().total() / 8 * 7; }
 
 std::size_t sum(const std::vector<std::size_t>& numbers) {
@@ -40,11 +40,11 @@ std::size_t sum(const std::vector<std::size_t>& numbers) {
 }
 
 struct TrainedAndResumed {
-  std::vector<double> losses;  // of two steps, and of two more after a resume
+  std::vector<double> losses;  // of two steps, and of two more after resuming
   std::vector<double> evaluated;
 };
 
-// Trains, evaluates, saves, resumes and goes on, each time on a device of exactly so many bytes.
+// Trains, evaluates, saves and resumes, each time on a device of exactly this many bytes.
 TrainedAndResumed train_and_resume(const Words& more, std::size_t bytes) {
   const tests::TemporaryFolder folder;
   const Words words = with(with(evaluating, more), {"--train_dir=" + folder.path().string()});
@@ -93,7 +93,8 @@ TEST(Session, RunsThePlanOfAFileInExactlyTheBytesThatItWasMadeFor) {
 
 TEST(Session, HasOneArenaOnTheHostForAllItsPrograms) {
   Resnet20Run run(with(evaluating, {"--lms", "--lms_policy=tflms1"}), some());
-  EXPECT_TRUE(run.of_host().empty() && run.of_device().empty()) << "planned, not allocated";
+  EXPECT_TRUE(run.of_host().empty() && run.of_device().empty())
+      << "the session is planned but not allocated";
   const std::size_t planned = run.session().plan().memory.host_bytes;
   EXPECT_GT(planned, std::size_t{1} << 19U);
   run.train(1);
@@ -124,7 +125,8 @@ TEST(Session, ComputesTheSameBitsHoweverLongCopiesAreDelayed) {
   }
 }
 
-// MobileNet needs 70 MiB, and 60 with variables updated in parts of a MiB; a 32nd of 64 MiB are 2.
+// MobileNet needs 70 MiB, or 60 MiB with updates in parts of 1 MiB. A budget of 64 MiB allows parts
+// of a 32nd, which is 2 MiB.
 TEST(Session, UpdatesVariablesInSmallPartsBeforeAnythingMoves) {
   const Words words{"--data_name=imagenet", "--model=mobilenet", "--batch_size=2",
                     "--image_size=64", "--lms"};
@@ -138,7 +140,8 @@ TEST(Session, UpdatesVariablesInSmallPartsBeforeAnythingMoves) {
   EXPECT_LE(run.session().measured_peak_bytes(), budget);
   EXPECT_EQ(Resnet20Run(words, std::size_t{1} << 30U).train(2), losses);
   Resnet20Run again(with(words, {"--lms_plan_file=" + plan}), budget);
-  EXPECT_EQ(again.session().lms()->need, run.session().lms()->need) << "the file knows the parts";
+  EXPECT_EQ(again.session().lms()->need, run.session().lms()->need)
+      << "the file stores the parts of updates";
   EXPECT_EQ(again.train(2), losses);
 }
 

@@ -14,7 +14,7 @@ class Team;
 
 namespace cnn::tests {
 
-// The team of a run in which a step takes next to no time, by these flags; allocated but not
+// The team of a run with these flags whose steps take almost no time. It is allocated but not
 // started.
 class SmallTeam {
   struct Parts;

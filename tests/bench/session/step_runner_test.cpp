@@ -35,7 +35,7 @@ TEST(FixedLabels, DependOnTheSeedAndNotOnTheBatch) {
   EXPECT_TRUE(fixed_labels(0, 10, 1).empty());
 }
 
-// A session whose rank tells others how far it is.
+// A session whose rank publishes its progress.
 class SessionWithProgress {
  public:
   explicit SessionWithProgress(const std::vector<std::string>& more = {})
@@ -115,7 +115,7 @@ TEST(StepRunner, ComputesTheSameByAnotherPlanOfItsGraph) {
   EXPECT_GE(replanned.runner().measured_peak_bytes(), peak);
 }
 
-// Counts the nodes of steps.
+// Counts the nodes that steps enqueue.
 class NodeCounter final : public NodeObserver {
  public:
   void enqueued(NodeId /*node*/, const Operands& /*operands*/, Lane /*lane*/,

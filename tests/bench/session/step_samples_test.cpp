@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A step that reads images of one row and two columns with these values.
+// Returns the samples of a step that reads images of one row and two columns with these values.
 std::vector<StepSamples::Image> sampled_images(std::int64_t examples, std::int64_t channels,
                                                const std::vector<float>& values,
                                                Layout layout = Layout::nchw) {

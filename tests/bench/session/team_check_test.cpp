@@ -1,4 +1,4 @@
-// A team checks what its ranks say of themselves before it trains.
+// Tests how a team checks the data that its ranks report about themselves before it trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>

@@ -1,4 +1,4 @@
-// Ranks of a team report their figures to rank 0 when a run ends.
+// Tests the figures that the ranks of a team report to rank 0 when a run ends.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(TeamRecords, HaveNoExchangeForCopies) {
   EXPECT_EQ(ranks[1]["exposed_exchange_seconds"], 0.0);
 }
 
-// The name of a variable that a step changes.
+// Returns the name of a variable that a step changes.
 std::string first_parameter() {
   const tests::SmallTeam run;
   for (const TensorInfo& info : run.team.first().plan().graph->tensors()) {
@@ -78,7 +78,7 @@ TEST(TeamRecords, HaveTheLanesOfEachRankByOneClock) {
     EXPECT_GE(start, 0);
     first = std::min(first, start);
   }
-  EXPECT_LT(first, 0.5) << "counted from where the first began";
+  EXPECT_LT(first, 0.5) << "times count from the first rank's start";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How a team makes the sessions of its ranks; tests/bench/session/device_team_test.cpp has ranks
+// Tests how a team makes its ranks' sessions; tests/bench/session/device_team_test.cpp covers ranks
 // with devices of their own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A device that tells the number of its rank whenever it is asked.
+// Returns a device that returns a note with its rank's number whenever the team takes notes.
 Backend talkative_device(const Config& config, int rank, int ranks) {
   Backend backend = ranks == 1 ? cpu_backend().make(config)
                                : cpu_backend().make(config).for_rank(config, rank, ranks);

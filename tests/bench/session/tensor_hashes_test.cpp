@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// y = 2 x + 1; w -= y / 4; z = y + 1.
+// Returns a graph of y = 2 x + 1, w -= y / 4 and z = y + 1.
 std::shared_ptr<const Graph> hashed_graph() {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", tests::floats(5), {});
@@ -40,7 +40,7 @@ class HashedStep {
     return *hashes_;
   }
   void set_input(float value) { step_.inputs()[0].as<float>()[4] = value; }
-  // The hash of a tensor of the latest step.
+  // Returns the hash of a tensor in the latest step.
   std::uint64_t of(const std::string& name) const {
     const std::size_t tensor = hashes_->tensors().find(name);
     for (const TensorHash& hash : hashes_->hashes()) {
@@ -73,10 +73,10 @@ TEST(TensorHashes, DifferInTensorsThatDependOnAChangedValue) {
   EXPECT_NE(other.run().combined(), combined);
   EXPECT_NE(other.of("scale#0"), step.of("scale#0"));
   EXPECT_NE(other.of("w"), step.of("w"));
-  EXPECT_EQ(other.of("descend#1"), step.of("descend#1")) << "what w was before";
+  EXPECT_EQ(other.of("descend#1"), step.of("descend#1")) << "the output is the old w";
 }
 
-// The variable changes in each step; what is made of the input alone does not.
+// The variable changes in each step, while y depends on the input only.
 TEST(TensorHashes, AreTakenRightAfterAVariableChanged) {
   HashedStep step;
   step.run();
@@ -100,7 +100,7 @@ TEST(TensorHashes, HaveTheKeysOfTheirTensors) {
   HashedStep step;
   const TensorHashes& hashes = step.run();
   for (std::size_t t = 0; t < hashes.tensors().all().size(); ++t) {
-    EXPECT_EQ(hashes.key_of(t), hashes.tensors().all()[t].key) << "nothing is packed";
+    EXPECT_EQ(hashes.key_of(t), hashes.tensors().all()[t].key) << "no tensor is packed";
   }
 }
 

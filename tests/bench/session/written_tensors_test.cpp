@@ -39,7 +39,7 @@ TEST(WrittenTensors, AreOutputsAndWhatNodesChangeInPlace) {
   const WrittenTensor& changed = tensors.all()[tensors.find("w")];
   EXPECT_TRUE(changed.in_place);
   EXPECT_EQ(changed.operand, 0U);
-  EXPECT_EQ(changed.output, 1U) << "behind the output of its node";
+  EXPECT_EQ(changed.output, 1U) << "the variable follows the node's output";
   EXPECT_EQ(tensors.begin(NodeId{1}), 1U);
   EXPECT_EQ(tensors.end(NodeId{1}), 3U);
   EXPECT_EQ(tensors.find(made.node_name), 0U);
@@ -47,7 +47,7 @@ TEST(WrittenTensors, AreOutputsAndWhatNodesChangeInPlace) {
               HasSubstr("the step writes no tensor conv#99"));
 }
 
-// y = 2 x, z = 2 y in one order or after other work.
+// Returns the key of z in y = 2 x, z = 2 y, optionally after other nodes.
 std::uint64_t key_of_second(bool after_other_work, bool converted) {
   Graph graph;
   const Value x = graph.input("x", floats(4));
@@ -74,7 +74,7 @@ TEST(WrittenTensors, HaveKeysThatDifferWhereValuesMayDiffer) {
   const Value y = graph.input("y", floats(4));
   emit(Combine(), {x, y});
   emit(Combine(), {y, x});
-  emit(Combine(), {x, y});  // may have other attributes than the first
+  emit(Combine(), {x, y});  // its attributes may differ from the first node's
   emit(layers::Convert(DataType::bf16), {x});
   const WrittenTensors tensors(graph);
   std::vector<std::uint64_t> keys;

@@ -46,7 +46,7 @@ TEST(ImageFolders, LabelAndNameAFileByItsFolder) {
   EXPECT_EQ(source->where(1), second.string() + ": the image");
 }
 
-// The file has no blocks on the disk: only its size is looked at.
+// The file is sparse, because the reader checks only its size.
 TEST(ImageFolders, TakeAFileOfMoreThanOneGibibyteForABrokenOne) {
   const TemporaryFolder folder;
   const fs::path huge = folder.write("train/a/1.jpg", "");
@@ -68,9 +68,9 @@ TEST(ImageFolders, TellALostFileFromABrokenOne) {
   std::vector<std::byte> buffer;
   try {
     source->read(0, buffer);
-    FAIL() << "read a file that is not there";
+    FAIL() << "read a file that does not exist";
   } catch (const BrokenRecord&) {
-    FAIL() << "would be skipped silently";
+    FAIL() << "the file would be skipped silently";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr(lost.string()));
   }

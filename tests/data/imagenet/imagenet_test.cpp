@@ -47,7 +47,7 @@ FloatExample example_at(const Dataset& dataset, std::int64_t index, const Place&
   return example;
 }
 
-// Eight images in two shards for training, two for evaluation.
+// Fixture with eight training images in two shards and two evaluation images.
 class ImageNetRecords : public testing::Test {
  protected:
   void SetUp() override {

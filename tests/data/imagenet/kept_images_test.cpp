@@ -20,7 +20,7 @@ struct OriginalReads {
   std::atomic<bool> fails = false;
 };
 
-// Four images; image i has i + 1 bytes of value i and the label 100 + i.
+// A source of four images. Image i has i + 1 bytes of value i and the label 100 + i.
 class OriginalImages final : public ImageSource {
  public:
   explicit OriginalImages(OriginalReads& reads, std::uint64_t bytes = 10)
@@ -31,7 +31,7 @@ class OriginalImages final : public ImageSource {
                                   std::vector<std::byte>& buffer) const override {
     ++reads_.reads;
     check(!reads_.fails, "the disk is gone");
-    buffer.assign(64, std::byte{0xEE});  // a buffer may be longer than the image
+    buffer.assign(64, std::byte{0xEE});  // a buffer may be longer than its image
     std::fill_n(buffer.begin(), index + 1, static_cast<std::byte>(index));
     return std::span(buffer).first(static_cast<std::size_t>(index) + 1);
   }
@@ -130,7 +130,7 @@ TEST(RepeatedImages, AreTheFirstOneReadOnce) {
     EXPECT_EQ(source->where(index), "image 0");
   }
   EXPECT_EQ(reads.reads, 1);
-  EXPECT_EQ(source->size(), 4) << "an epoch has the length that it had";
+  EXPECT_EQ(source->size(), 4) << "the length of an epoch is unchanged";
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// Descriptors of this process that are files of a folder.
+// Returns the number of this process's file descriptors for files of a folder.
 std::int64_t files_held_open(const fs::path& folder) {
   std::int64_t count = 0;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -49,7 +49,7 @@ TEST(OpenFiles, HoldsABoundedNumberOpen) {
       EXPECT_LE(files_held_open(folder.path()), 129);
     }
   }
-  EXPECT_GE(files_held_open(folder.path()), 100) << "and does not close them all";
+  EXPECT_GE(files_held_open(folder.path()), 100) << "some files stay open";
 }
 
 TEST(OpenFiles, LeavesAFileOpenThatIsBeingRead) {

@@ -46,7 +46,8 @@ float mean_of_columns(const std::vector<float>& image, int first, int columns) {
   return sum / static_cast<float>(small_side * columns);
 }
 
-// Dark at the left, bright at the right: which half is brighter tells whether it was mirrored.
+// The image is dark on the left and bright on the right, so its brighter half shows whether it was
+// mirrored.
 TEST(Preprocess, MirrorsAboutHalfOfTheTrainingImages) {
   const PreprocessCase one{
       .file = png_of(40, 40, [](int, int column, int) { return std::uint8_t(6 * column); })};
@@ -81,14 +82,14 @@ TEST(Preprocess, DoesNotDependOnWhatItsBuffersHeld) {
   }
 }
 
-// Colours that change from pixel to pixel, so that interpolated ones depend on their neighbours.
+// Colours change from pixel to pixel, so interpolated pixels depend on their neighbours.
 std::uint8_t many_colours(int row, int column, int channel) {
   return static_cast<std::uint8_t>(channel == 0   ? 9 * row
                                    : channel == 1 ? 7 * column
                                                   : 5 * (row + column));
 }
 
-// The pixels beyond the crop that are decoded with it suffice for the values of the whole image.
+// The decoder decodes a margin around the crop, which must give the same values as the whole image.
 TEST(Preprocess, EvaluatesTheSamePixelsByDecodingOnlyTheCrop) {
   for (const auto& [height, width] :
        {std::pair{80, 60}, {61, 199}, {133, 171}, {33, 17}, {16, 16}, {8, 5}}) {
@@ -130,7 +131,7 @@ TEST(Preprocess, SubtractsChannelMeansForOfficialModelsDistortedOrNot) {
   const std::vector<float> trained = white.at({});
   for (std::size_t c = 0; c < 3; ++c) {
     EXPECT_LE(trained[c], evaluated[c] + 1e-3) << "the clamp of distorted colours ends at white";
-    EXPECT_GE(trained[c], evaluated[c] - 33) << "the most that brightness takes away";
+    EXPECT_GE(trained[c], evaluated[c] - 33) << "brightness subtracts at most this";
   }
 }
 

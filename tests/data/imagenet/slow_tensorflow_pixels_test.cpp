@@ -1,4 +1,4 @@
-// Pixels that scripts/peers/images.py lets TensorFlow compute, against ours.
+// Compares our pixels with those that TensorFlow computes for scripts/peers/images.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -69,7 +69,7 @@ std::vector<float> our_evaluation_pixels(ResizeMethod method, std::span<const st
 TEST(SlowTensorFlowPixels, AreOurs) {
   const char* list = std::getenv("CNN_TENSORFLOW_PIXELS");
   if (list == nullptr) {
-    GTEST_SKIP() << "scripts/peers/images.py runs this";
+    GTEST_SKIP() << "only scripts/peers/images.py runs this test";
   }
   const std::map<std::string, ResizeMethod> methods{{"nearest", ResizeMethod::nearest},
                                                     {"bilinear", ResizeMethod::bilinear},

@@ -10,7 +10,7 @@
 namespace cnn::data {
 namespace {
 
-// The numbers that distort_colours() draws, in the order in which it draws them.
+// Draws the same numbers in the same order as distort_colours().
 struct ColourDraws {
   double brightness, saturation, hue, contrast;
 
@@ -35,7 +35,7 @@ void reference_contrast(ColourPixels& pixels, double factor) {
   }
 }
 
-// Saturation and hue by the textbook: a hexagonal cone, where hue moves along six edges.
+// Textbook HSV on a hexagonal cone, where a change of hue moves along six edges.
 void reference_hsv(ColourPixels& pixels, double saturation, double turn) {
   for (auto& [r, g, b] : pixels) {
     const double value = std::max({r, g, b}), chroma = value - std::min({r, g, b});
@@ -102,8 +102,8 @@ TEST(Colours, AreThoseOfTheTextbookInHsv) {
   }
 }
 
-// In YIQ a saturation keeps the luma, and so does a hue; so the luma's mean is moved by the
-// brightness alone, while no value reaches an end of the range.
+// In YIQ, saturation and hue preserve luma. Only brightness shifts the mean luma, as long as no
+// value is clipped.
 TEST(Colours, KeepTheMeanLumaInYiq) {
   const auto luma = [](const std::vector<float>& pixels) {
     double sum = 0;
@@ -121,7 +121,7 @@ TEST(Colours, KeepTheMeanLumaInYiq) {
   }
 }
 
-// Whole turns of a hue would show neither direction nor size.
+// The angle stays below half a turn, because a full turn would hide direction and size.
 TEST(Colours, TurnAHueInYiqByPartOfHalfATurn) {
   for (int position = 0; position < 40; ++position) {
     std::vector<float> pixels{0.6F, 0.5F, 0.4F};

@@ -53,7 +53,7 @@ std::string jpeg_of(int height, int width, JpegKind kind, const Painting& painti
   }
   jpeg_finish_compress(&info);
   std::string file(reinterpret_cast<char*>(memory), size);
-  std::free(memory);  // NOLINT: libjpeg took it from malloc
+  std::free(memory);  // NOLINT: libjpeg allocated it by malloc
   jpeg_destroy_compress(&info);
   return file;
 }
@@ -83,7 +83,7 @@ std::span<const std::byte> image_bytes(const std::string& file) {
   return std::as_bytes(std::span(file));
 }
 
-// The largest difference between the decoded region and what was painted there.
+// Returns the largest difference between the decoded region and the painted colours.
 int largest_difference(const std::string& file, const Region& region, const Painting& painting) {
   ImageDecoder decoder;
   decoder.open(image_bytes(file));
@@ -119,7 +119,7 @@ TEST(ImageDecoder, MakesThreeChannelsOfGreyImages) {
 }
 
 TEST(ImageDecoder, MixesTheInksOfPrintFiles) {
-  // Inverted inks without black are the colours themselves.
+  // Without black, inverted inks equal the colours.
   EXPECT_LE(largest_difference(jpeg_of(40, 30, JpegKind::cmyk, gradient), {5, 6, 20, 20}, gradient),
             4);
 }
@@ -151,7 +151,7 @@ TEST(ImageDecoder, SaysWhatIsWrongWithAnImage) {
               }),
               HasSubstr("Premature end"));
   decoder.open(image_bytes(cut));
-  decoder.decode({0, 0, 5, 50}, pixels);  // what is there can be used
+  decoder.decode({0, 0, 5, 50}, pixels);  // decodes the rows before the damage
 }
 
 TEST(ImageDecoder, TakesNoMemoryForWhatAHeaderMerelyClaims) {

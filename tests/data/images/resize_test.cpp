@@ -17,7 +17,7 @@ using testing::Pointwise;
 constexpr ResizeMethod all_methods[] = {ResizeMethod::nearest, ResizeMethod::bilinear,
                                         ResizeMethod::bicubic, ResizeMethod::area};
 
-// One row of grey pixels.
+// Returns one row of grey pixels.
 Pixels row_of(const std::vector<int>& values) {
   Pixels pixels;
   pixels.reserve({.height = 1, .width = static_cast<int>(values.size())});
@@ -42,7 +42,7 @@ std::vector<float> resized_row(ResizeMethod method, const std::vector<int>& valu
   return first;
 }
 
-// The expected numbers are those of tf.compat.v1.image.resize_images(align_corners=False).
+// tf.compat.v1.image.resize_images(align_corners=False) gave the expected numbers.
 TEST(Resize, GivesTheValuesOfTensorFlow) {
   const std::vector<int> values{10, 20, 40, 80, 160};
   EXPECT_THAT(resized_row(ResizeMethod::nearest, values, 3), ElementsAre(10, 20, 80));

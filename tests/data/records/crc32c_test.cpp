@@ -12,7 +12,8 @@ std::span<const std::byte> as_checked_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// Values of RFC 3720, appendix B.4, and the check value of the catalogue of CRCs.
+// The expected values come from RFC 3720, appendix B.4, and from the catalogue of CRCs (its check
+// value).
 TEST(Crc32c, HasThePublishedValues) {
   std::string rising;
   for (int i = 0; i < 32; ++i) {
@@ -46,7 +47,7 @@ TEST(Crc32c, DoesNotDependOnWhereTheBytesLie) {
   }
 }
 
-// A rotation by 15 bits, then an offset that wraps.
+// The mask rotates the CRC by 15 bits and adds an offset modulo 2^32.
 TEST(Crc32c, IsMaskedAsTfRecordsStoreIt) {
   EXPECT_EQ(masked(0), 0xA282EAD8U);
   EXPECT_EQ(masked(0x8000), 0xA282EAD9U);

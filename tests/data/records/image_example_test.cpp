@@ -37,7 +37,8 @@ TEST(ImageExample, ReadsBackWhatWasWritten) {
 
 TEST(ImageExample, NeedsAnImageAndALabel) {
   EXPECT_THAT(error_of([] { parse_image_example({}); }), HasSubstr("image/encoded"));
-  // Example{features{feature{key: "image/encoded" value{bytes_list{value: "x"}}}}}
+  // The bytes encode Example{features{feature{key: "image/encoded" value{bytes_list{value:
+  // "x"}}}}}.
   const std::string_view no_label("\x0a\x18\x0a\x16\x0a\x0dimage/encoded\x12\x05\x0a\x03\x0a\x01x");
   EXPECT_THAT(error_of([&] { parse_image_example(example_bytes(no_label)); }),
               HasSubstr("image/class/label"));
@@ -45,7 +46,7 @@ TEST(ImageExample, NeedsAnImageAndALabel) {
 
 TEST(ImageExample, ReadsUnpackedListsToo) {
   ProtobufWriter list, feature, entry, features, example, image_list, image_feature, image_entry;
-  list.varint(1U << 3U);  // value, as a varint of its own
+  list.varint(1U << 3U);  // field `value` as a separate varint
   list.varint(7);
   feature.bytes_field(3, list.message());
   entry.bytes_field(1, "image/class/label");

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Shards of 100 and 16 bytes and one that is empty, as they are before their records are known.
+// Returns shards of 100, 16 and 0 bytes whose records are not yet known.
 std::vector<Shard> unread_shards() {
   return {{.path = "a/train-0", .bytes = 100, .modified = -5, .lengths = {}},
           {.path = "a/train-1", .bytes = 16, .modified = 1, .lengths = {}},
@@ -26,7 +26,7 @@ std::vector<Shard> unread_shards() {
 
 std::vector<Shard> read_shards() {
   std::vector<Shard> shards = unread_shards();
-  shards[0].lengths = {30, 0, 22};  // each takes 16 bytes more in the file
+  shards[0].lengths = {30, 0, 22};  // each record takes 16 bytes more in the file
   shards[1].lengths = {0};
   return shards;
 }
@@ -42,7 +42,7 @@ TEST(IndexFile, GivesTheLengthsThatWereSaved) {
   EXPECT_THAT(loaded->at(1).lengths, ElementsAre(0));
   EXPECT_THAT(loaded->at(2).lengths, IsEmpty());
   EXPECT_EQ(loaded->at(0).path, "a/train-0");
-  EXPECT_THAT(folder.names(), ElementsAre("index")) << "no temporary file stays";
+  EXPECT_THAT(folder.names(), ElementsAre("index")) << "no temporary file remains";
 }
 
 TEST(IndexFile, FollowsAFolderThatMoved) {
@@ -88,7 +88,7 @@ std::string with_index_checksum(const std::string& body) {
   return body + little_endian(crc32c(std::as_bytes(std::span(body))), 4);
 }
 
-// The checksum is right in each of these, as in a file that another program wrote.
+// All checksums are correct here, as in a file that another program wrote.
 TEST(IndexFile, BelievesNoNumbersThatCannotBe) {
   const TemporaryFolder folder;
   const std::string head = "cnn record index 1\n" + little_endian(1, 8);
@@ -106,9 +106,10 @@ TEST(IndexFile, BelievesNoNumbersThatCannotBe) {
   EXPECT_FALSE(is_used(head + shard + little_endian(1, 8) + little_endian(0xFFFFFFF8, 4)))
       << "a length that wraps in 32 bits";
   EXPECT_FALSE(is_used(head + shard + little_endian(3, 8) + std::string(12, '\0')))
-      << "more records than the shard has room for";
+      << "more records than the shard can hold";
   EXPECT_FALSE(is_used(head + shard + little_endian(~std::uint64_t{0}, 8)));
-  EXPECT_FALSE(is_used(head + little_endian(~std::uint64_t{0}, 8) + "s")) << "a name without end";
+  EXPECT_FALSE(is_used(head + little_endian(~std::uint64_t{0}, 8) + "s"))
+      << "a name of endless length";
   EXPECT_FALSE(is_used("cnn record index 2\n" + head.substr(19) + shard + two));
 }
 

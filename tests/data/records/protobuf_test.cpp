@@ -31,7 +31,7 @@ std::string wire_error(std::string_view wire) {
   });
 }
 
-// The encodings that the format's specification gives as examples, or follow from it.
+// The expected bytes are the examples of the format's specification or follow from it.
 TEST(ProtobufWriter, WritesTheWireFormat) {
   ProtobufWriter writer;
   writer.varint_field(1, 150);
@@ -92,7 +92,7 @@ TEST(ProtobufReader, ReadsFieldsOfAllTypesInTheirOrder) {
   EXPECT_EQ(field->number, 2U);
   EXPECT_EQ(field->bytes.size(), 5U);
   EXPECT_EQ(field->bytes.data(), writer.message().data() + writer.message().size() - 5)
-      << "a view, no copy";
+      << "the field is a view, not a copy";
   EXPECT_FALSE(reader.next().has_value());
 }
 
@@ -107,7 +107,8 @@ TEST(ProtobufReader, RefusesAMessageThatEndsWithinAField) {
 TEST(ProtobufReader, RefusesWhatTheFormatDoesNotHave) {
   EXPECT_THAT(wire_error("\x08" + std::string(10, '\x80') + "\1"), HasSubstr("more than 64 bits"));
   EXPECT_THAT(wire_error(std::string("\0\1", 2)), HasSubstr("without a number"));
-  for (const char* wire : {"\x0B", "\x0C", "\x0E", "\x0F"}) {  // groups, and types 6 and 7
+  // These are the wire types of groups and the undefined types 6 and 7.
+  for (const char* wire : {"\x0B", "\x0C", "\x0E", "\x0F"}) {
     EXPECT_THAT(wire_error(wire), HasSubstr("unknown wire type"));
   }
 }

@@ -92,7 +92,7 @@ TEST_F(RecordIndexTest, IsBuiltAgainWhenItsFileIsDamaged) {
 TEST_F(RecordIndexTest, LiesInTheCacheFolderWhereItsOwnCannotBeWritten) {
   const TemporaryFolder cache;
   ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
-  fs::create_directory(file());  // in the way of the file
+  fs::create_directory(file());  // a folder that blocks the file's name
   EXPECT_TRUE(opened().was_built);
   EXPECT_THAT(cache.names(), ElementsAre("cnn_benchmarks"));
   EXPECT_FALSE(opened().was_built);

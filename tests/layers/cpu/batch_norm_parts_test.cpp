@@ -11,7 +11,7 @@
 namespace cnn::layers::cpu {
 namespace {
 
-using ImageRun = Run;  // testing::Test has a Run too
+using ImageRun = Run;  // testing::Test declares a Run too
 
 TensorDesc image(Shape shape, Layout layout) { return {.shape = shape, .layout = layout}; }
 
@@ -64,7 +64,7 @@ TEST(Chunks, CoverTheGroupsAskedForInParallelInBothDirections) {
   }
 }
 
-// A channel's second pass needs what `between` makes of the whole first pass.
+// A channel's second pass needs the result that `between` computes from the whole first pass.
 TEST(TwoPasses, FinishAGroupsFirstPassBeforeBetweenAndThatBeforeTheSecond) {
   for (const TensorDesc& desc : images()) {
     const Chunks chunks(desc);
@@ -112,7 +112,7 @@ TEST(Factors, NormaliseToADoublesPrecision) {
   const double y =
       (x - in_double(f.mean)) * (in_double(f.scale) + in_double(f.scale_rest)) + in_double(f.shift);
   const double exact = (x - mean) / std::sqrt(variance + epsilon) * gamma + beta;
-  // The mean in f32 alone is wrong by up to 6e-5, which the scale multiplies by 3.
+  // A mean rounded to f32 has an error of up to 6e-5, which the scale multiplies by 3.
   EXPECT_NEAR(y, exact, 1e-6);
 }
 
@@ -125,7 +125,7 @@ TEST(Factors, OfVectorsTakeOneForAMissingGammaAndClearThePadding) {
   const std::vector<float> beta(20, 2), mean(20, 0.5F), variance(20, 4);
   f.set({.gamma = nullptr, .beta = beta.data(), .mean = mean.data(), .variance = variance.data()},
         0, 16, 4, 16);
-  EXPECT_EQ(f.scale[15], 7) << "not asked for";
+  EXPECT_EQ(f.scale[15], 7) << "factors outside the request stay unchanged";
   EXPECT_EQ(f.mean[16], 0.5F);
   EXPECT_EQ(f.scale[19], 0.5F);
   EXPECT_EQ(f.shift[19], 2);
@@ -142,9 +142,11 @@ TEST(RealChannels, AreThoseWithoutPadding) {
   EXPECT_EQ(real_channels(32, 16, of), 0);
 }
 
-// The bits of pixel p and byte b (channels 8 b to 8 b + 7) of an image of 40 channels, five bytes.
+// Byte b of a pixel holds the bits of channels 8 b to 8 b + 7. An image of 40 channels has five
+// bytes per pixel.
 TEST(GateBitsOf, FindTheBytesOfARunInBothKindsOfMask) {
-  constexpr std::int64_t seventh = 7, masked = 5, pixels = 6;  // pixel, bytes, of an image
+  // A pixel's index, bytes per pixel, pixels per image.
+  constexpr std::int64_t seventh = 7, masked = 5, pixels = 6;
   std::vector<std::byte> bytes(std::size_t{2} * 5 * 6);
   auto* const data = reinterpret_cast<std::uint8_t*>(bytes.data());
   TensorView mask{.desc = {.shape = {2, 5, 2, 3}, .type = DataType::u8, .layout = Layout::nhwc},
@@ -157,7 +159,8 @@ TEST(GateBitsOf, FindTheBytesOfARunInBothKindsOfMask) {
   EXPECT_EQ(of_last.bytes, 5);
   mask.desc.layout = Layout::nchw;
   const Blocks blocked = blocks_of(image({2, 40, 2, 3}, Layout::nchw16c));
-  // Group 2 (channels 32 to 47) of image 1, from its pixel 4 on; of its two bytes one exists.
+  // The run begins at pixel 4 of group 2 (channels 32 to 47) of image 1. Only
+  // one of the group's two bytes exists.
   const GateBits of_group = gate_bits_of(
       mask, blocked, {.group = 2, .offset = ((1 * 3 + 2) * pixels + 4) * 16, .rows = 2});
   EXPECT_EQ(of_group.data, data + (1 * masked + 4) * pixels + 4);

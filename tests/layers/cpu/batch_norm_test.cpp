@@ -38,8 +38,8 @@ class BatchNormForms : public testing::TestWithParam<Form> {
   }
 };
 
-// Small images finish one block of channels after another, large ones go twice over the whole
-// tensor; both in one and in several chunks.
+// Small images finish one block of channels after another; large ones take two passes over the
+// whole tensor. Both sizes come in one chunk and in several.
 TEST_P(BatchNormForms, EqualTheReferenceAtOddAndLargeShapes) {
   for (const Shape& shape : {Shape{2, 5, 3, 7}, Shape{3, 35, 1, 1}, Shape{1, 130, 9, 9},
                              Shape{5, 19, 37, 61}, Shape{4, 16, 97, 101}}) {
@@ -67,8 +67,9 @@ TEST_P(BatchNormForms, EqualTheReferenceAtOddAndLargeShapes) {
   }
 }
 
-// The output's sign is not stored. A gradient of one everywhere counts how many outputs the gate
-// takes for positive: those that are, as none of these is zero to the last digit.
+// The kernel does not store the output's sign. With a gradient of one everywhere, dbeta counts the
+// outputs that the gate takes for positive. No output is near enough to zero for rounding to change
+// its sign.
 TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
   const Shape shape{3, 20, 11, 13};
   const HostTensor x = draws(shape, GetParam().type, 1);
@@ -94,7 +95,7 @@ TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
   }
 }
 
-// As the sum of both beforehand, where that is exact.
+// The sum of both gradients is exact here, so adding it beforehand must give the same result.
 TEST_P(BatchNormForms, AddTwoGradientsAsANodeBeforeWould) {
   const Shape shape{3, 35, 11, 13};
   const HostTensor x = draws(shape, GetParam().type, 1);
@@ -104,7 +105,7 @@ TEST_P(BatchNormForms, AddTwoGradientsAsANodeBeforeWould) {
   HostTensor dy = draws(shape, GetParam().type, 4);
   HostTensor dy2 = draws(shape, GetParam().type, 5);
   HostTensor sum = draws(shape, GetParam().type, 6);
-  for (std::size_t i = 0; i < sum.view().as<float>().size(); ++i) {  // eighths
+  for (std::size_t i = 0; i < sum.view().as<float>().size(); ++i) {  // multiples of 1/8
     dy.view().as<float>()[i] = std::round(dy.view().as<float>()[i] * 8) / 8;
     dy2.view().as<float>()[i] = std::round(dy2.view().as<float>()[i] * 8) / 8;
     sum.view().as<float>()[i] = dy.view().as<float>()[i] + dy2.view().as<float>()[i];
@@ -134,8 +135,8 @@ TEST_P(BatchNormForms, AddTwoGradientsAsANodeBeforeWould) {
   }
 }
 
-// The gate as bits, also of outputs that are NaN, zero of either sign or round to it, and of
-// channels that fill neither a byte nor a block.
+// Compares the bit mask with the output as gate. The outputs include NaN, zeros of both signs and
+// values that round to zero; channel counts fill neither a byte nor a block.
 TEST_P(BatchNormForms, GateByAMaskWhatTheyGateByTheOutput) {
   for (const Shape& shape : {Shape{2, 5, 3, 7}, Shape{3, 20, 9, 5}, Shape{2, 24, 11, 13},
                              Shape{2, 64, 57, 59}, Shape{1, 130, 9, 9}}) {

@@ -1,5 +1,5 @@
-// The choices on every kind of processor, whatever this one is: descriptions alone, nothing
-// runs.
+// Tests the kernel choice for every kind of processor on any machine, because it only describes
+// kernels and runs none.
 
 #include <array>
 #include <gtest/gtest.h>
@@ -19,11 +19,11 @@ namespace cnn::layers::cpu {
 namespace {
 
 struct Chosen {
-  std::string_view isa;  // up to this set
+  std::string_view isa;  // the largest instruction set
   std::string_view loops;
   Layout f32_layout, bf16_layout;
-  bool computes_bf16;         // else --precision=bf16 is refused
-  bool multiplies_bf16_fast;  // then oneDNN does it, else it is computed in f32
+  bool computes_bf16;         // otherwise --precision=bf16 is refused
+  bool multiplies_bf16_fast;  // otherwise products of bf16 are computed in f32
 
   Isa sets() const { return up_to(isa); }
 };
@@ -44,7 +44,7 @@ constexpr std::array processors{
 
 class Choice : public testing::TestWithParam<Chosen> {
  protected:
-  // A convolution of 3 x 3 that Winograd's algorithm could do, in its three directions.
+  // Returns the specs of the three directions of a 3 x 3 convolution that Winograd kernels support.
   static std::vector<std::optional<KernelSpec>> convolutions(const KernelTable& table,
                                                              DataType type) {
     ConvAttributes a;
@@ -57,7 +57,7 @@ class Choice : public testing::TestWithParam<Chosen> {
             table.describe(Conv2dBackwardWeights(a, w.shape), {.in = {x, x}, .out = {w}})};
   }
 
-  // Only Winograd's kernels say how many operations they need.
+  // Only Winograd kernels report their number of operations.
   static bool is_winograd(const std::optional<KernelSpec>& spec) {
     return spec && spec->flops.has_value();
   }
@@ -119,8 +119,8 @@ Provider provider_of_pointwise(const KernelTable& table, const Shape& x, std::in
 TEST_P(Choice, ComputesWeightGradientsOfLargePointwiseConvolutionsItself) {
   KernelTable table;
   add_kernels(table, {.isa = GetParam().sets()});
-  // The kernel is chosen where oneDNN would order the gradient as it does, and oneDNN goes by what
-  // this process may use.
+  // Our kernel is chosen where oneDNN's blocked layout of the gradient equals ours. That depends on
+  // the instruction sets that this process may use.
   const bool avx512 = GetParam().sets().avx512 && effective_isa().avx512;
   const Provider own = avx512 ? Provider::own : Provider::onednn;
   EXPECT_EQ(provider_of_pointwise(table, {2, 64, 56, 56}, 256), own);
@@ -130,7 +130,7 @@ TEST_P(Choice, ComputesWeightGradientsOfLargePointwiseConvolutionsItself) {
   EXPECT_EQ(provider_of_pointwise(table, {2, 24, 28, 28}, 64), Provider::onednn) << "half a block";
 }
 
-// No processor of ours has fewer, but a limit may leave these.
+// All supported processors have more, but CNN_MAX_CPU_ISA may leave only these.
 TEST(ChoiceBelowAvx2, HasNoOwnLoops) {
   KernelTable none, avx2;
   add_kernels(none, {.isa = Isa{}});

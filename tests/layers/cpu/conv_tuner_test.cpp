@@ -51,7 +51,7 @@ ConvAttributes window(std::int64_t side, std::int64_t stride = 1) {
   return a;
 }
 
-// A convolution of 16 channels each way, in its directions.
+// A convolution with 16 input and 16 output channels, in all its directions.
 struct Layer {
   explicit Layer(std::int64_t side, std::int64_t stride = 1, std::int64_t image = 12)
       : a(window(side, stride)),
@@ -82,7 +82,7 @@ std::vector<std::string> offered(const Op& op, const Signature& asked, bool wino
   return names(candidates.offers(op, candidates.settled(op, asked).value()));
 }
 
-// Times that a test sets, by name; all others take a second. Counts what is timed.
+// Fake times by kernel name; all other kernels take a second. Counts the measurements.
 struct FakeTimes {
   std::map<std::string, double> seconds;
   int measured = 0;
@@ -127,7 +127,7 @@ TEST(ConvChoiceOffers, AreTheKernelsThatCanRunTheWindow) {
   EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains("pointwise"))) << "no gradient";
   if (here().avx512) {
     EXPECT_THAT(offered(one.gradient(), one.gradients()), Contains("pointwise"))
-        << "the rules ask for larger images";
+        << "the rules require larger images";
     EXPECT_THAT(offered(one.forward(), one.forwards()),
                 testing::IsSupersetOf({"onednn nchw16c", "onednn nhwc"}));
   }
@@ -272,7 +272,8 @@ TEST(ConvChoiceTuner, AdoptsTheChoicesOfTheFirstRank) {
   ConvTuner second({}, never_asked(), std::nullopt);
   second.adopt(first.choices_text());
   EXPECT_EQ(chosen(second, layer.forward(), layer.forwards()), "winograd 2x2");
-  EXPECT_EQ(chosen(second, unmet.forward(), unmet.forwards()), "rules") << "never met there";
+  EXPECT_EQ(chosen(second, unmet.forward(), unmet.forwards()), "rules")
+      << "the first tuner never saw this convolution";
 }
 
 TEST(ConvChoiceTuner, SaysWhatItCannotAdopt) {

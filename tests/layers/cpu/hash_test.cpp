@@ -24,7 +24,7 @@ void expect_hash_of_one_thread(const TensorDesc& desc) {
 }
 
 TEST(ParallelHash, IsThatOfOneThreadInEveryLayout) {
-  std::thread([] {  // of its own, since it keeps the team
+  std::thread([] {  // a thread of its own, since OpenMP keeps the team
     use_unpinned_threads(4);
     for (const Shape& shape : {Shape{4, 40, 30, 30}, Shape{2, 3, 200, 200}, Shape{3, 20, 1, 1}}) {
       for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {

@@ -17,7 +17,8 @@ class SimdLoops : public testing::TestWithParam<const layers::cpu::Loops*> {};
 
 TEST_P(SimdLoops, RoundToBf16LikeTheScalarConversion) {
   std::vector<float> values;
-  for (std::uint32_t upper = 0; upper < 0x10000; upper += 3) {  // signs, exponents, inf and nan
+  // Covers signs, exponents, infinities and NaNs.
+  for (std::uint32_t upper = 0; upper < 0x10000; upper += 3) {
     for (const std::uint32_t lower : {0U, 1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
       values.push_back(std::bit_cast<float>(upper << 16 | lower));
     }
@@ -29,7 +30,7 @@ TEST_P(SimdLoops, RoundToBf16LikeTheScalarConversion) {
   GetParam()->f32.scale(values.data(), back.data(), n, 1);
   GetParam()->bf16.affine_f32(values.data(), words.data(), n, identity.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const float value = values[i] * 1 + 0;  // -0 becomes 0, a signalling nan a quiet one
+    const float value = values[i] * 1 + 0;  // -0 becomes 0, a signalling NaN a quiet one
     ASSERT_EQ(words[i], to_bf16(value).bits) << std::hex << std::bit_cast<std::uint32_t>(values[i]);
   }
 }
@@ -60,7 +61,7 @@ TEST_P(SimdLoops, DrawTheBitsOfTheMask) {
 
 TEST_P(SimdLoops, SumSquaresInDouble) {
   std::vector<float> x(100000, 1e-4F);
-  x[0] = 1e4F;  // in f32, each further square would be lost
+  x[0] = 1e4F;  // in f32, every further square would be lost
   EXPECT_NEAR(GetParam()->sum_of_squares(x.data(), 100000), 1e8 + 99999e-8, 1e-4);
 }
 

@@ -28,7 +28,7 @@ class Optimizers : public testing::TestWithParam<const layers::cpu::Loops*> {
     return run_op(own_kernels(*GetParam()), op, asked, views).value();
   }
 
-  // Everything that an Update takes, for parameters of these sizes.
+  // Returns all operands of an Update for parameters of these sizes.
   static std::vector<HostTensor> operands(const Update& op, std::span<const std::int64_t> sizes) {
     std::vector<HostTensor> in;
     in.push_back(constant({}, 0.125F));

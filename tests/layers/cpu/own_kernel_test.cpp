@@ -90,7 +90,7 @@ TEST(IsStreamed, IsForLargeOutputsThatOverwriteNoInput) {
 }
 
 TEST(SumParts, AddsInTheOrderOfThePartsInDouble) {
-  // In floats, 1 would be lost beside 2^24.
+  // In f32, adding 1 to 2^24 would have no effect.
   const std::vector<double> parts{0x1p24, 5, 1, 6, 1, 7};
   std::vector<float> sums(2);
   sum_parts(parts.data(), 3, 2, sums.data());

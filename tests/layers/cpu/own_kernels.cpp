@@ -79,7 +79,7 @@ HostTensor constant(Shape shape, float value) {
 
 namespace {
 
-// Operands as a graph would have them: images in the form's layout and type, all else as it is.
+// Returns the signature of a graph: images in the form's layout and type, other tensors unchanged.
 Signature asked(const Op& op, const std::vector<const HostTensor*>& in, const Form& form) {
   Signature result;
   for (const HostTensor* tensor : in) {

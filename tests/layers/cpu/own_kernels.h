@@ -7,34 +7,35 @@
 #include "runtime/kernel.h"
 #include "tests/support/host_tensor.h"
 
-// Helpers that the tests of our own kernels share.
+// Helpers for the tests of our own CPU kernels.
 namespace cnn::tests {
 
-// The loops that this process runs, see effective_isa().
+// Returns the loop tables that this process may run, see effective_isa().
 std::vector<const layers::cpu::Loops*> runnable_loops();
 
-// Our own kernels alone, in one instruction set.
+// Returns a table of only our own kernels in one instruction set.
 KernelTable own_kernels(const layers::cpu::Loops& loops);
 
-// One way to run a kernel.
+// A variant of a kernel: instruction set, type and image layout.
 struct Form {
   const layers::cpu::Loops* loops = nullptr;
   DataType type = DataType::f32;
   Layout layout = Layout::nhwc;
 };
-std::vector<Form> all_forms();  // loops x {f32, bf16} x {nhwc, nchw16c}
+std::vector<Form> all_forms();  // the product loops x {f32, bf16} x {nhwc, nchw16c}
 std::string name_of(const Form& form);
 
-// A plain tensor of draws in [-1, 1), rounded to the type; of integers in [0, 10) for i32 and u8.
+// Returns a row-major tensor of random values: reals in [-1, 1) rounded to the type, or integers in
+// [0, 10) for i32 and u8.
 HostTensor draws(Shape shape, DataType type, std::uint64_t seed);
 HostTensor constant(Shape shape, float value);
 
-// Runs the op's kernel in this form and its reference loops on the same operands, whose images are
-// of the form's type, and expects the same results. Fails if there is no kernel.
+// Runs the op's kernel in this form and the reference loops on the same operands, whose images have
+// the form's type. Expects equal results and fails if there is no kernel.
 void expect_like_reference(const Op& op, const std::vector<const HostTensor*>& in, const Form& form,
                            double tolerance);
 
-// Sets the number of OpenMP threads, and restores it.
+// Sets the number of OpenMP threads until the end of the scope.
 class Threads {
  public:
   explicit Threads(int count);

@@ -1,4 +1,5 @@
-// Our own kernels against the loops of their ops, in every instruction set, type and layout.
+// Compares our own kernels with the reference loops of their ops in every instruction set, type and
+// layout.
 
 #include "tests/layers/cpu/own_kernels.h"
 
@@ -48,7 +49,7 @@ TEST_P(OwnKernels, AddAnyNumberOfTensors) {
     }
     for (const std::size_t count : {2U, 3U, 16U, 17U, 33U}) {
       if (GetParam().type == DataType::bf16 && count > 16) {
-        continue;  // sums in between are rounded there
+        continue;  // partial sums are rounded to bf16 there
       }
       std::vector<const HostTensor*> in;
       for (std::size_t i = 0; i < count; ++i) {

@@ -30,7 +30,7 @@ struct PointwiseCase {
   }
 };
 
-// Shapes that differ in segments of an image, slabs of channels and parts of pixels.
+// The shapes differ in image segments, slabs of channels and partial groups of pixels.
 std::vector<PointwiseCase> pointwise_cases() {
   return {
       {"one_block", {1, 16, 10, 10}, 16},
@@ -46,7 +46,7 @@ std::vector<PointwiseCase> pointwise_cases() {
   };
 }
 
-// Operands in blocks of channels, and the kernel's results, which are NaN before it runs.
+// Operands in blocked layout and the kernel's results, which start as NaN.
 struct PointwiseRun {
   PointwiseRun(const PointwiseCase& of, const Loops& loops, int threads)
       : x(draws({of.x.elements()}, DataType::f32, 1)),
@@ -68,13 +68,13 @@ struct PointwiseRun {
   HostTensor x, dy, dw, bias;
 };
 
-// The place of channel c of pixel p of image n in blocks of 16.
+// Returns the offset of channel c of pixel p of image n in blocks of 16 channels.
 std::size_t place(const Shape& shape, std::int64_t n, std::int64_t c, std::int64_t p) {
   const std::int64_t pixels = shape[2] * shape[3];
   return static_cast<std::size_t>(((n * shape[1] / 16 + c / 16) * pixels + p) * 16 + c % 16);
 }
 
-// The sum over all pixels of dy[out], times x[in] where in is not negative.
+// Returns the sum over all pixels of dy[out] * max(x[in], 0).
 double expected_sum(const PointwiseCase& of, const PointwiseRun& run, std::int64_t out,
                     std::int64_t in) {
   const auto x = run.x.view().as<float>(), dy = run.dy.view().as<float>();

@@ -17,7 +17,7 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// Runs on a thread of its own: threads keep what use_threads does to them.
+// Runs on a thread of its own, because use_threads changes a thread for good.
 template <class Work>
 void on_a_thread(Work work) {
   std::thread(work).join();
@@ -77,7 +77,7 @@ TEST(UseThreads, TreatsSubnormalsAsZeroOnEveryThread) {
   });
 }
 
-// Returns the threads by their index in the team.
+// Returns the thread ids by their index in the team.
 std::vector<pid_t> team_of_threads(std::size_t size) {
   std::vector<pid_t> threads(size);
 #pragma omp parallel

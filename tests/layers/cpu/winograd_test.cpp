@@ -37,7 +37,8 @@ KernelTable winograd_kernels(const Isa& isa, const std::optional<WinogradForm>& 
   return table;
 }
 
-// The kernels with these loops, in bf16 too: as where no instruction multiplies it fast.
+// Returns the kernels with these loops. They include bf16, as on processors without fast bf16
+// products.
 KernelTable winograd_kernels(const Loops& loops, const std::optional<WinogradForm>& only = {}) {
   return winograd_kernels(layers::cpu::up_to(loops.name), only);
 }
@@ -57,7 +58,7 @@ ConvAttributes attributes_with(const WinogradForm& form, const Pads& pads) {
   return result;
 }
 
-// With outputs as large as the input.
+// Returns attributes whose padding makes outputs as large as the input.
 ConvAttributes attributes(const WinogradForm& form = by_4) {
   return attributes_with(form, {.top = form.taps_h / 2,
                                 .bottom = form.taps_h / 2,
@@ -86,7 +87,7 @@ Signature gradient_signature(const ConvAttributes& a, const Shape& x, std::int64
   return {.in = {forward.in[0], forward.out[0]}, .out = {forward.in[1]}};
 }
 
-constexpr Isa avx2{.avx2 = true};  // where a test asks for no other
+constexpr Isa avx2{.avx2 = true};  // the default of the tests below
 
 bool serves(const ConvAttributes& a, const Shape& x, std::int64_t filters,
             const std::optional<WinogradForm>& only = {}) {
@@ -94,7 +95,7 @@ bool serves(const ConvAttributes& a, const Shape& x, std::int64_t filters,
   return table.describe(Conv2d(a), forward_signature(a, x, filters)).has_value();
 }
 
-// A form of the images, and one of the algorithm.
+// A form of the images and a form of the Winograd algorithm.
 using Forms = std::tuple<Form, WinogradForm>;
 
 class Winograd : public testing::TestWithParam<Forms> {
@@ -103,8 +104,8 @@ class Winograd : public testing::TestWithParam<Forms> {
   static const WinogradForm& form() { return std::get<1>(GetParam()); }
   static KernelTable kernels() { return winograd_kernels(*std::get<0>(GetParam()).loops, form()); }
 
-  // Runs the op's kernel and its plain loops on the same operands; those as large as a window are
-  // weights.
+  // Runs the op's kernel and its reference loops on the same operands; tensors of the window's size
+  // are weights.
   void expect_like_loops(const Op& op, const std::vector<const HostTensor*>& in) const {
     Signature asked;
     std::vector<TensorView> views;
@@ -156,7 +157,8 @@ std::string text_of(const WinogradForm& form) {
          std::to_string(form.taps_h) + "x" + std::to_string(form.taps_w);
 }
 
-// Types and layouts are independent of the form: all of them with one, each of them with all.
+// Types and layouts do not depend on the algorithm's form. One form is tested with all of them, the
+// other forms with one each.
 std::vector<Forms> forms_to_test() {
   std::vector<Forms> result;
   for (const Form& images : all_forms()) {
@@ -199,7 +201,7 @@ TEST_P(Winograd, AddsBiasAndResidualAndCutsBelowZero) {
   expect_like_loops(Conv2d(a), {&x, &w, &bias, &residual});
 }
 
-// A ReLU that made zero of NaN would hide that training has failed.
+// A ReLU that turned NaN into zero would hide that training has diverged.
 TEST_P(Winograd, KeepsNanBehindAReLU) {
   ConvAttributes a = attributes(form());
   a.relu = true;
@@ -227,7 +229,8 @@ TEST_P(Winograd, PassesGradientsToImages) {
 TEST_P(Winograd, SumsGradientsOfWeightsAndBias) {
   ConvAttributes a = attributes(form());
   a.bias = true;
-  const std::int64_t in = 144, out = form().points() == 36 ? 80 : 208;  // two slabs of each
+  // Two slabs of input and of output channels.
+  const std::int64_t in = 144, out = form().points() == 36 ? 80 : 208;
   const HostTensor x = draws({10, in, 15, 14}, type(), 11);
   const HostTensor dy = draws({10, out, 15, 14}, type(), 12);
   expect_like_loops(Conv2dBackwardWeights(a, weights_shape(out, in, form())), {&x, &dy});
@@ -240,7 +243,7 @@ TEST_P(Winograd, SumsGradientsInSeveralParts) {
   expect_like_loops(Conv2dBackwardWeights(attributes(form()), weights), {&x, &dy});
 }
 
-// Bits of what a kernel makes with that many threads.
+// Returns the bits of a kernel's result with that many threads.
 std::vector<std::byte> bits(const KernelTable& table, const Op& op, const Signature& asked,
                             std::span<const TensorView> in, int threads) {
   const Threads team(threads);
@@ -249,7 +252,7 @@ std::vector<std::byte> bits(const KernelTable& table, const Op& op, const Signat
   return {out.data, out.data + out.desc.bytes()};
 }
 
-// Root mean square of the differences from exact sums, over that of the sums.
+// Returns the root mean square of the error, relative to that of the exact sums.
 double error(const HostTensor& got, const HostTensor& exact) {
   double differences = 0, squares = 0;
   const std::span<const float> a = got.view().as<float>(), b = exact.view().as<float>();
@@ -260,7 +263,8 @@ double error(const HostTensor& got, const HostTensor& exact) {
   return std::sqrt(differences / squares);
 }
 
-// The points were chosen for this: for F(4x4, 3x3) 0, 1, -1, 2 and -2 are 3 times worse.
+// The interpolation points were chosen for accuracy: for F(4x4, 3x3) the points 0, 1, -1, 2 and -2
+// are 3 times worse.
 TEST(WinogradAccuracy, IsNearThatOfSumsInFloat) {
   const HostTensor x = draws({4, 128, 24, 24}, DataType::f32, 19);
   for (const WinogradForm& form : layers::cpu::winograd_forms) {
@@ -321,12 +325,13 @@ TEST(WinogradRow, ServesWindowsThatThereAreFormsForWithStepOne) {
 }
 
 TEST(WinogradRow, LeavesToOthersWhatDoesNotPay) {
-  EXPECT_FALSE(serves(attributes(), {2, 24, 56, 56}, 64));          // half a block of channels
-  EXPECT_FALSE(serves(attributes(), {2, 16, 56, 56}, 64));          // too few
-  EXPECT_FALSE(serves(attributes(), {1, 64, 14, 14}, 64));          // too few tiles for the weights
-  EXPECT_FALSE(serves(attributes(), {64, 512, 7, 7}, 512, by_2));   // too much edge
-  EXPECT_TRUE(serves(attributes(), {64, 512, 13, 13}, 512, by_2));  // not so
-  EXPECT_TRUE(serves(attributes(), {64, 512, 7, 7}, 512));          // in tiles of 4 x 4
+  EXPECT_FALSE(serves(attributes(), {2, 24, 56, 56}, 64));  // half a block of channels
+  EXPECT_FALSE(serves(attributes(), {2, 16, 56, 56}, 64));  // too few channels
+  EXPECT_FALSE(serves(attributes(), {1, 64, 14, 14}, 64));  // too few tiles for the weights
+  // Too much of the tiles is padding.
+  EXPECT_FALSE(serves(attributes(), {64, 512, 7, 7}, 512, by_2));
+  EXPECT_TRUE(serves(attributes(), {64, 512, 13, 13}, 512, by_2));  // here it is little
+  EXPECT_TRUE(serves(attributes(), {64, 512, 7, 7}, 512));          // fewer tiles of 4 x 4
   EXPECT_FALSE(serves(attributes(), {64, 512, 5, 5}, 512));
 }
 
@@ -336,7 +341,7 @@ TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
   EXPECT_TRUE(table.describe(op, gradient_signature(attributes(), {64, 512, 7, 7}, 512)));
 }
 
-// 10 x 10 outputs are 25 tiles of 16 products or 9 tiles of 36; 14 x 14 are 49 or 16.
+// 10 x 10 outputs take 25 tiles of 16 products or 9 tiles of 36; 14 x 14 outputs take 49 or 16.
 TEST(WinogradRow, TakesTilesThatNeedFewerOperations) {
   const auto flops = [&](std::int64_t side, const std::optional<WinogradForm>& only) {
     const Signature asked = forward_signature(attributes(), {64, 64, side, side}, 64);
@@ -354,9 +359,11 @@ TEST(WinogradRow, SaysHowFewOperationsItNeeds) {
   const auto flops = [&](const WinogradForm& only) {
     return winograd_kernels(avx2, only).describe(Conv2d(attributes()), asked).value().flops.value();
   };
-  // Twice 14 x 14 tiles of 16 products of 32 x 64 channels, 32 additions a channel in and 24 out
+  // The batch of two has 2 * 14 x 14 tiles of 16 products for 32 x 64 channels. Each tile needs 32
+  // additions per input channel and 24 per output channel.
   EXPECT_EQ(flops(by_2), 392.0 * (2 * 16 * 32 * 64 + 32 * 32 + 24 * 64));
-  // Twice 7 x 7 tiles of 36 products, 12 lines of 22 operations a channel in and 10 of 16 out
+  // The batch of two has 2 * 7 x 7 tiles of 36 products. Each needs 12 lines of 22 operations per
+  // input channel and 10 lines of 16 per output channel.
   EXPECT_EQ(flops(by_4), 98.0 * (2 * 36 * 32 * 64 + 264 * 32 + 160 * 64));
   EXPECT_EQ(Conv2d(attributes()).flops(asked.in), 2.0 * 2 * 28 * 28 * 9 * 32 * 64);
 }

@@ -20,7 +20,7 @@ void check_guard(std::span<const std::byte> guard_now, std::size_t bytes) {
         "a kernel wrote past the end of an operand of " + std::to_string(bytes) + " bytes");
 }
 
-// Host bytes and their place on the device, with a guard behind them there.
+// A copy of host bytes on the device with a guard region behind it.
 class Guest {
  public:
   Guest(Device& device, Stream& stream, std::byte* host, std::size_t bytes)
@@ -37,7 +37,7 @@ class Guest {
 
   void fetch() { stream_.copy(image_.data(), there_.data(), image_.size()); }
 
-  // After fetch() and a synchronisation.
+  // Call after fetch() and a synchronisation.
   void settle() const {
     check_guard(std::span(image_).last(guard_bytes), bytes_);
     std::copy_n(image_.begin(), bytes_, host_);
@@ -51,8 +51,8 @@ class Guest {
   std::vector<std::byte> image_;
 };
 
-// Memory of the device alone, full of ones in every bit, with a guard behind it. A product of
-// matrices has 32 MiB of it, which are neither kept on the host nor read back.
+// Device memory filled with NaN, with a guard region behind it. It has no copy on the host, because
+// a matrix product takes 32 MiB of it.
 class Scratch {
  public:
   Scratch(Device& device, Stream& stream, std::size_t bytes)
@@ -71,7 +71,7 @@ class Scratch {
 
   void fetch_guard() { stream_.copy(guard_.data(), there_.data() + bytes_, guard_bytes); }
 
-  // After fetch_guard() and a synchronisation.
+  // Call after fetch_guard() and a synchronisation.
   void settle() const { check_guard(guard_, bytes_); }
 
  private:

@@ -1,5 +1,5 @@
-// Every kernel of the CUDA backend, the libraries' as well as our own, against the plain loops of
-// its op, on every case and in every precision. Needs a device.
+// Compares every kernel of the CUDA backend, of the libraries and our own, with the reference loops
+// of its op, on every case and in every precision. Needs a GPU.
 
 #include "runtime/cuda/device.h"
 
@@ -33,9 +33,9 @@ DataType compute_of(Precision precision) {
   }
 }
 
-// TF32 has the mantissa of f16, 10 bits, so that a sum of products is off by about 4e-4 of its
-// usual size. Tensors of a million elements reach five times that, and where a stride leaves three
-// of four pixels zero the mean that tolerances refer to is half of the size of the others.
+// TF32 has 10 mantissa bits like f16, so a sum of products has an error of about 4e-4 of its
+// typical size. Tensors of a million elements reach five times that. If a stride leaves three of
+// four pixels zero, the mean to which tolerances refer is half as large.
 double tolerance_of(Precision precision, const Case& row) {
   constexpr double tf32_tolerance = 0.004;
   switch (precision) {
@@ -56,8 +56,8 @@ layers::cuda::Machine machine_of(const cuda::CudaDevice& device) {
           .memory_bytes = device.facts().memory_bytes};
 }
 
-// A mask is of bytes, each of which is made of the bits of eight neighbours: only packs of 16-bit
-// types have as many.
+// Returns whether a mask lacks the width for a kernel: a byte holds the bits of eight neighbours,
+// and only packs of 16-bit types have eight elements.
 bool lacks_mask_width(const Graph& graph, const Node& node, DataType compute) {
   const auto is_mask = [&](TensorId id) { return graph.info(id).desc.type == DataType::u8; };
   const bool masked =
@@ -66,7 +66,8 @@ bool lacks_mask_width(const Graph& graph, const Node& node, DataType compute) {
          (compute == DataType::f32 || graph.info(node.inputs.front()).desc.shape[1] % 8 != 0);
 }
 
-// Fusion asks the table first. Only f16 has engines for convolutions with norms.
+// Fusion asks the table before it makes these ops. Only f16 has engines for convolutions with
+// norms.
 bool may_be_missing(const Graph& graph, const Node& node, DataType compute) {
   const std::string_view name = node.op->name();
   return name.starts_with("fused_conv") || name == "conv_backward_data_norm" ||

@@ -1,5 +1,5 @@
-// A training step whose branches lie in the concatenated images: our own CUDA kernels on the
-// emulated grid and the loops of convolutions, by the program's own plan.
+// Runs the program's own plan of a training step whose branches are views of the concatenated
+// images. Our CUDA kernels run on the emulated grid; reference loops compute the convolutions.
 
 #include "layers/passes/concat_in_place.h"
 

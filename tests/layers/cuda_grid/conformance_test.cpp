@@ -1,5 +1,6 @@
-// Every own CUDA kernel, on the emulated grid, against the plain loops of its op, on every case
-// that is small enough for fibers; in every order of blocks and threads with the same bits.
+// Compares every CUDA kernel of ours on the emulated grid with the reference loops of its op, on
+// every case that is small enough for fibers. Every order of blocks and threads must give the same
+// bits.
 
 #include "tests/layers/conformance.h"
 
@@ -30,7 +31,7 @@ bool equal_results(const OpRun& a, const OpRun& b) {
          std::ranges::equal(a.after, b.after, equal_bytes);
 }
 
-// Cases that take the reference loops minutes would take fibers hours.
+// A case that takes the reference loops minutes would take fibers hours.
 constexpr std::int64_t largest_tensor = 300'000;
 
 bool is_small(const Signature& signature) {
@@ -38,7 +39,7 @@ bool is_small(const Signature& signature) {
   return std::ranges::all_of(signature.in, fits) && std::ranges::all_of(signature.out, fits);
 }
 
-// Returns whether there is a kernel for the node.
+// Returns whether the table has a kernel for the node.
 bool check_in_all_orders(std::span<const Backend> backends, const Subject& subject,
                          double tolerance) {
   std::optional<OpRun> first = check_node(backends[0], subject, tolerance);
@@ -85,7 +86,7 @@ TEST_P(GridConformance, KernelsComputeWhatTheirOpsDefineInEveryOrder) {
     values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
   }
   if (ran == 0) {
-    GTEST_SKIP() << "no own kernel takes part in this case";
+    GTEST_SKIP() << "this case has no kernel of ours";
   }
 }
 
@@ -106,7 +107,7 @@ TEST_P(GridConformance, KernelsPassOnNonFiniteInputs) {
     values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
   }
   if (ran == 0) {
-    GTEST_SKIP() << "no own kernel takes part in this case";
+    GTEST_SKIP() << "this case has no kernel of ours";
   }
 }
 

@@ -1,5 +1,5 @@
-// Tests of our kernels around an engine of cuDNN, on the emulated grid: padded channels, weight
-// gradients made wide, bias gradients, our own epilogue. The engine is the op's own loops.
+// Tests our kernels around a cuDNN engine on the emulated grid: padded channels, widened weight
+// gradients, bias gradients and our own epilogue. The op's reference loops stand in for the engine.
 
 #include <algorithm>
 #include <cctype>
@@ -25,10 +25,10 @@ using layers::cuda::ConvEngine;
 using layers::cuda::ConvGraph;
 using layers::cuda::ConvOperands;
 
-// No multiple of the alignment, so that what follows it in the workspace must be aligned again.
+// Not a multiple of the alignment, so the next block in the workspace must be aligned again.
 constexpr std::size_t engine_bytes = 100;
 
-// Computes a graph by plain loops, on operands in nhwc.
+// Computes a graph by reference loops on nhwc operands.
 class LoopEngine final : public ConvEngine {
  public:
   explicit LoopEngine(const ConvGraph& graph)
@@ -49,7 +49,7 @@ class LoopEngine final : public ConvEngine {
   bool has_bias_;
 };
 
-// The environment of the engines of the table beyond a plain convolution.
+// The engines of a table: only plain convolutions, or convolutions with bias too.
 enum class Engines : std::uint8_t { plain, with_bias };
 
 template <class O>
@@ -120,7 +120,7 @@ TensorDesc image(const Shape& shape, DataType type) {
   return {.shape = shape, .type = type, .layout = Layout::nhwc};
 }
 
-// Returns the spec of a 3x3 convolution from x [2,C,8,8] to y [2,4,8,8], which is 1024 bytes in 16
+// Returns the spec of a 3x3 convolution from x [2,C,8,8] to y [2,4,8,8]; y takes 1024 bytes in 16
 // bits.
 KernelSpec forward_spec(ConvAttributes a, std::int64_t channels, Engines engines) {
   a.window = {
@@ -151,7 +151,7 @@ TEST(ConvTraffic, HasTheResultOnceMoreThroughMemoryForAnEpilogueOfOurOwn) {
 }
 
 TEST(ConvTraffic, HasPaddedOperandsWrittenAndReadAgain) {
-  // Four channels: x 2*4*64*2 = 1024 bytes, w 4*4*9*2 = 288.
+  // With four padded channels, x takes 2*4*64*2 = 1024 bytes and w 4*4*9*2 = 288.
   EXPECT_EQ(forward_spec({}, 3, Engines::plain).extra_traffic, 2U * (1024 + 288));
 }
 
@@ -168,11 +168,11 @@ TEST(ConvTraffic, HasWeightGradientsThatAreMadeWideWrittenAndReadAgain) {
   };
   EXPECT_EQ(extra(16, DataType::f32), 0U);
   EXPECT_EQ(extra(16, DataType::f16), 2U * 4 * 16 * 9 * 2);
-  // Eight channels: x 2*8*64*2 = 2048 bytes, w 4*8*9*2 = 576.
+  // With eight padded channels, x takes 2*8*64*2 = 2048 bytes and w 4*8*9*2 = 576.
   EXPECT_EQ(extra(3, DataType::f16), 2U * (2048 + 576));
 }
 
-// The bits of f16 numbers.
+// These are the bits of f16 numbers.
 constexpr std::uint16_t one = 0x3C00, two = 0x4000, three = 0x4200, half = 0x3800;
 
 TEST(ConvParts, PaddedRowsEndInZeros) {
@@ -202,8 +202,7 @@ TEST(ConvParts, WidenedRowsLoseTheirPadding) {
   EXPECT_EQ(to, (std::array<float, 6>{1, 2, 3, 0.5, 1, 2}));
 }
 
-// Row r holds r + c in column c, so column c sums to rows (rows - 1) / 2 + c rows, here all whole
-// numbers that f32 holds.
+// Column c of row r holds r mod 8 + c. All sums are integers that f32 represents exactly.
 void expect_sums(std::int64_t rows, int columns) {
   std::vector<float> from, expected, sums(static_cast<std::size_t>(columns), -1);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -234,9 +233,9 @@ void expect_sums(std::int64_t rows, int columns) {
 
 TEST(ConvParts, SumsOfRowsCountEveryRowOnce) {
   expect_sums(1, 1);
-  expect_sums(1, 1001);  // more packs than threads, and no multiple of a pack
+  expect_sums(1, 1001);  // more packs than threads, and a partial pack
   expect_sums(2, 2048);  // packs in two blocks
-  expect_sums(513, 12);  // two chunks, of which the second is shorter
+  expect_sums(513, 12);  // two chunks; the second one is shorter
   expect_sums(1300, 3);
 }
 

@@ -1,5 +1,5 @@
-// The update with 16-bit copies, from the layout pass to the kernel: our own CUDA kernels on the
-// emulated grid, and the ops' plain loops in the place of the libraries.
+// Tests the update with 16-bit copies from the layout pass to the kernel. Our CUDA kernels run on
+// the emulated grid; reference loops stand in for the libraries.
 
 #include "layers/passes/copies.h"
 
@@ -19,14 +19,14 @@
 namespace cnn::tests {
 namespace {
 
-// A kernel and a bias of each of three layers.
+// Each of three layers has a kernel and a bias.
 TEST(GridCopies, TrainToTheBitsOfAConversionPerStep) {
   for (const DataType compute : {DataType::f16, DataType::bf16}) {
     check_training_with_copies(device_table(), Layout::nhwc, compute, 6);
   }
 }
 
-// Two elements of each parameter beyond whole packs; the first parameter has no copy.
+// Each parameter has two elements more than whole packs; the first parameter has no copy.
 OpRun update_with_copies(layers::Rule rule, DataType type, grid::Order order) {
   layers::UpdateAttributes a;
   a.rule = rule;

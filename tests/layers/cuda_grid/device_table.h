@@ -8,11 +8,11 @@
 #include "tests/layers/device_loops.h"
 #include "tests/support/grid/on_grid.h"
 
-// The backend of a device where there is none: our own CUDA kernels on the emulated grid, and the
-// ops' plain loops in the place of the libraries.
+// Stands in for the CUDA backend on machines without a GPU: our CUDA kernels run on the emulated
+// grid, reference loops replace the libraries.
 namespace cnn::tests {
 
-// Runs a kernel as a part of the stream's work, on the emulated grid.
+// Runs a kernel on the emulated grid as part of the stream's work.
 class InStream final : public Kernel {
  public:
   explicit InStream(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}

@@ -1,5 +1,5 @@
-// A step that exchanges on a device, as the streams see it: which bucket is reduced on which lane,
-// behind and before which events, enqueued and recorded. Nothing is computed.
+// Logs a step with gradient exchange on device streams, both enqueued and recorded. The log shows
+// which lane reduces each bucket and the events around it; no kernel computes values.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
@@ -96,7 +96,8 @@ class LoggingCommunicator final : public StreamCommunicator {
   }
 };
 
-// Three gradients, the first in a bucket of its own, and what needs all of their sums.
+// Returns a step of three gradients, the first in a bucket of its own, and a node that needs all
+// their sums.
 TestStep exchanging_step(Log& log) {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", floats(4), {}, false);
@@ -125,7 +126,7 @@ std::ptrdiff_t place_of(const Log& log, const std::string& entry) {
   return found - log.begin();
 }
 
-// The number of the event in an entry that starts so, the nearest before or behind the place.
+// Returns the number of the event in the nearest entry with this prefix, before or after `place`.
 std::string event_near(const Log& log, std::ptrdiff_t place, int direction,
                        const std::string& start) {
   for (; place >= 0 && place < std::ssize(log); place += direction) {
@@ -152,7 +153,7 @@ TEST(CudaExchangeStep, ReducesEachBucketBehindItsGradientsAndBeforeWhatNeedsTheS
     const std::string done = event_near(log, reduced, 1, "communicate record ");
     EXPECT_LT(place_of(log, "compute wait " + done), place_of(log, "compute run combine"));
   }
-  // Computing goes on while the first bucket travels.
+  // The compute lane goes on while the first bucket is exchanged.
   EXPECT_LT(place_of(log, "communicate reduce 0 of 1"), place_of(log, "communicate reduce 1 of 2"));
   const std::string first =
       event_near(log, place_of(log, "communicate reduce 0 of 1"), 1, "communicate record ");

@@ -1,4 +1,4 @@
-// Tests of the wait of a device for the host in the exchange of gradients.
+// Tests the kernel that waits on the device for a host flag during the gradient exchange.
 #include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

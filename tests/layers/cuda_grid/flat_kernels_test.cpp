@@ -1,5 +1,5 @@
-// Tests, beyond the op cases, of the kernels that walk through memory: both layouts, more
-// elements than a grid has threads, the turns that an optimizer and a loss may take.
+// Tests the kernels that walk linearly through memory beyond the op cases: both layouts, more
+// elements than the grid has threads, and rare branches of optimizers and losses.
 
 #include <algorithm>
 #include <cmath>
@@ -39,8 +39,8 @@ KernelTable own_kernels(grid::Order order = {}) {
   return grid::in_order(std::move(table), order);
 }
 
-// Runs an op on literal operands, all row-major f32 (or integers). Returns what is left in the
-// inputs, then the outputs.
+// Runs an op on literal row-major operands of f32 or integers. Returns the inputs as the op left
+// them, then the outputs.
 template <class... Tensors>
 OpRun run_own(const Op& op, const Tensors&... tensors) {
   const std::vector<TensorView> in{tensors.view()...};
@@ -56,7 +56,7 @@ OpRun run_own(const Op& op, const Tensors&... tensors) {
 
 std::int32_t integer(const HostTensor& t) { return t.view().as<std::int32_t>()[0]; }
 
-// 0, 1, 2, ... below 1000, each in a place of its own within any run of 1000 elements.
+// Counts 0, 1, 2 and so on modulo 1000, so that all values in any run of 1000 elements differ.
 HostTensor counted(const Shape& shape) {
   HostTensor result(described(shape, DataType::f32));
   float next = 0;
@@ -115,7 +115,7 @@ TEST(FlatKernels, MapU8InNchwToNhwc) {
   EXPECT_THAT(floats(run->out[0]), testing::ElementsAre(-1, -0.5F, 0, 0.5F, 1, 126.5F));
 }
 
-// More than 132 * 8 blocks of 256 threads take at once.
+// The elements exceed one pass of 132 * 8 blocks of 256 threads.
 TEST(FlatKernels, GoOnWhereTheGridEnds) {
   const HostTensor x = counted({2'162'700 + 5'000});
   const OpRun run = run_own(layers::Scale(-2), x);
@@ -191,7 +191,7 @@ layers::UpdateAttributes automatic(layers::Rule rule) {
   return a;
 }
 
-// Makes tensors of 1 to 7 elements, and one that takes several blocks.
+// Returns tensors of 1 to 7 elements, and one that takes several blocks.
 std::vector<HostTensor> many_tensors(std::int64_t count, float factor) {
   std::vector<HostTensor> result;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -215,7 +215,8 @@ std::vector<TensorDesc> descs_of(std::span<const HostTensor> tensors) {
   return result;
 }
 
-// The addresses of 102 parameters with a gradient and a slot fit one launch, those of 160 tensors.
+// One launch has space for the addresses of 102 parameters with a gradient and a slot, or of 160
+// tensors.
 TEST(OptimizerKernels, TakeMoreTensorsThanFitOneLaunch) {
   constexpr std::int64_t count = 170;
   layers::UpdateAttributes a;
@@ -257,7 +258,7 @@ TEST(OptimizerKernels, WriteNothingAfterAnOverflow) {
   const OpRun run = run_own(op, rate, scale, tensor<std::int32_t>({}, {1}), w, g, slot);
   EXPECT_THAT(floats(run.after[3]), testing::ElementsAre(1, 2, 3));
   EXPECT_THAT(floats(run.after[5]), testing::ElementsAre(4, 5, 6));
-  EXPECT_EQ(floats(run.out[0])[0], 7) << "the L2 term is known all the same";
+  EXPECT_EQ(floats(run.out[0])[0], 7) << "the L2 term is computed anyway";
 }
 
 TEST(OptimizerKernels, KeepANanGradientWhereItIsClipped) {

@@ -1,5 +1,5 @@
-// Fused convolutions as an engine of cuDNN computes them: which operand of a node becomes which
-// tensor of the graph, and what we do around the engine. The engine is the graph's own loops.
+// Tests fused convolutions of cuDNN engines: the operand of each tensor in the engine's graph and
+// our kernels around the engine. Reference loops of the graph stand in for the engine.
 
 #include "layers/fused_conv.h"
 
@@ -22,7 +22,7 @@
 namespace cnn::tests {
 namespace {
 
-// No multiple of the alignment.
+// Not a multiple of the alignment.
 constexpr std::size_t engine_bytes = 100;
 
 class LoopEngine final : public layers::cuda::FusedEngine {
@@ -111,7 +111,7 @@ HostTensor vector_of(const std::function<float(std::int64_t)>& value) {
   return result;
 }
 
-// The statistics of a norm whose slope and offset no 16-bit type holds.
+// The statistics of a norm whose slope and offset have no exact 16-bit value.
 struct Norm {
   HostTensor mean = vector_of([](std::int64_t c) { return 1.3F + 0.17F * static_cast<float>(c); });
   HostTensor r = vector_of([](std::int64_t c) { return 0.71F + 0.013F * static_cast<float>(c); });
@@ -130,7 +130,7 @@ struct Norm {
     round_to(type, b.view());
   }
 
-  // Pixels side by side in the type, around the one where the ReLU begins.
+  // Returns adjacent numbers of the type around the pixel value at which the ReLU opens.
   HostTensor image(DataType type) const {
     HostTensor x = plain_tensor({1, channels, side, side});
     for (std::size_t i = 0; i < x.view().as<float>().size(); ++i) {
@@ -156,7 +156,7 @@ HostTensor identity() {
 
 class GateAtTheEdge : public testing::TestWithParam<DataType> {
  protected:
-  // Where the outputs of an op, whose convolution changes nothing, are above 0.
+  // Returns which outputs of an op with an identity convolution are above 0.
   std::vector<bool> above_zero(const Op& op, const std::vector<const HostTensor*>& in,
                                const std::vector<TensorDesc>& types) const {
     std::vector<TensorView> views;
@@ -198,7 +198,7 @@ TEST_P(GateAtTheEdge, IsTheSameInBothPasses) {
                                       wide,         wide,      wide};
   const layers::ConvBackwardDataNorm backward{layers::Window{}};
   EXPECT_EQ(above_zero(backward, {&ones, &w, &x, &zero, &one, &norm.a, &norm.b}, types), forward);
-  // The gate by the norm as it was before slope and offset were rounded some pixels would differ.
+  // With the norm's slope and offset before rounding, the gate would differ at some pixels.
   EXPECT_NE(
       above_zero(backward, {&ones, &w, &x, &norm.mean, &norm.r, &norm.gamma, &norm.beta}, types),
       forward);

@@ -1,5 +1,5 @@
-// Races in global memory, which a device would leave to chance: each kind is found, and what only
-// looks like one is not.
+// Tests the detector of races in global memory, which are undefined on a device. It must find each
+// kind and must not report harmless patterns.
 
 #include "tests/support/grid/global_memory.h"
 
@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 constexpr unsigned threads = 64;
 
-// Gives every kernel an array of 1024 zeros; the message of the Error that it ends in, empty if it
-// ends well.
+// Runs the kernel on an array of 1024 zeros. Returns the message of its Error, or "" if it ends
+// well.
 std::string error_of(void (*kernel)(int*), dim3 grid, dim3 block) {
   std::vector<int> values(1024);
   GridStream stream(Order{});
@@ -118,8 +118,8 @@ TEST_F(GlobalRaces, ShowsThatABarrierOfAWarpDoesNotOrderAnother) {
   EXPECT_THAT(error_of(rotate_between_warps, 1, threads), HasSubstr("with no barrier between"));
 }
 
-// The last of three readers is the writer itself: the first, of another block, must not be
-// forgotten.
+// The last of three readers also writes. The detector must not forget the first reader, which is in
+// another block.
 __global__ void read_first_write_last(int* values) {
   const int first = values[0];
   __syncthreads();

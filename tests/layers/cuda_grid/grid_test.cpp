@@ -1,4 +1,5 @@
-// The emulated grid itself: defects of every kind are found, right kernels pass in every order.
+// Tests the emulated grid itself: it finds defects of every kind and passes correct kernels in
+// every order.
 
 #include <algorithm>
 #include <functional>
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr unsigned every_lane = 0xFFFFFFFFU;
 
-// The message of the Error that the work ends in; empty if it ends well.
+// Returns the message of the work's Error, or "" if it ends well.
 std::string error_of(const std::function<void(Stream&)>& work, Order order = {}) {
   GridStream stream(order);
   try {
@@ -31,14 +32,14 @@ std::string error_of(const std::function<void(Stream&)>& work, Order order = {})
   return {};
 }
 
-// Expects this defect to be found in every order.
+// Expects every order to reveal this defect.
 void expect_found(const std::function<void(Stream&)>& work, const std::string& words) {
   for (const Order order : all_orders()) {
     EXPECT_THAT(error_of(work, order), HasSubstr(words)) << to_string(order);
   }
 }
 
-// --- right kernels ---
+// --- correct kernels ---
 
 __global__ void block_sums(const float* x, float* sums, int count) {
   const Shared<float> partial(0, 64);
@@ -91,7 +92,7 @@ TEST(Grid, TransposesATileTheSameInEveryOrder) {
   }
 }
 
-// Inclusive sums within each warp, then over the warps of the block.
+// Computes inclusive sums within each warp, then over the warps of the block.
 __global__ void scan(int* values) {
   const Shared<int> totals(0, 4);
   const auto lane = threadIdx.x % 32;
@@ -121,7 +122,7 @@ TEST(Grid, ScansABlockTheSameInEveryOrder) {
   }
 }
 
-// Passes each value to the lane on the right through shared memory, within the warp alone.
+// Passes each value to the next lane through shared memory, with barriers of the warp only.
 __global__ void rotate_in_warp(int* values) {
   const Shared<int> slot(0, 64);
   const auto thread = static_cast<int>(threadIdx.x);
@@ -179,10 +180,10 @@ TEST(Grid, ShufflesAsTheDeviceDoes) {
   EXPECT_EQ(out[0], 5);
   EXPECT_EQ(out[31], 26);
   EXPECT_EQ(out[32 + 4], 7);
-  EXPECT_EQ(out[32 + 30], 30);  // beyond the warp: its own
+  EXPECT_EQ(out[32 + 30], 30);  // beyond the warp, a lane gets its own value
   EXPECT_EQ(out[64 + 20], 17);  // lane 9 % 8 of its group of 8
   EXPECT_EQ(out[96 + 1], 7);
-  EXPECT_EQ(out[96 + 2], 2);  // beyond its group: its own
+  EXPECT_EQ(out[96 + 2], 2);  // beyond its group, a lane gets its own value
 }
 
 __global__ void histogram(const int* x, unsigned* counts, int* largest) {
@@ -231,8 +232,8 @@ __global__ void sixteen_bits(const __half* a, const __nv_bfloat16* b, float* out
   const __half2 pair = __halves2half2(a[0], a[1]);
   out[0] = __low2float(pair) + __high2float(pair);
   out[1] = __bfloat162float(b[0]);
-  out[2] = __half2float(__float2half_rn(2049.0F));         // a tie: to the even 2048
-  out[3] = __bfloat162float(__float2bfloat16_rn(257.0F));  // a tie: to the even 256
+  out[2] = __half2float(__float2half_rn(2049.0F));         // a tie rounds to the even 2048
+  out[3] = __bfloat162float(__float2bfloat16_rn(257.0F));  // a tie rounds to the even 256
   out[4] = __half2float(__hadd(a[0], a[1]));
 }
 
@@ -317,7 +318,8 @@ __global__ void missing_warp_barrier(int* out) {
   slot[lane] = lane;
   __syncthreads();
   slot[lane] = int{slot[lane]} + 1;
-  const int anything = __shfl_xor_sync(every_lane, lane, 1);  // meets, but orders no memory
+  // Synchronises the lanes, but orders no memory accesses.
+  const int anything = __shfl_xor_sync(every_lane, lane, 1);
   out[lane] = int{slot[lane ^ 1]} + anything;
 }
 
@@ -390,7 +392,7 @@ TEST(Grid, GivesEachBlockFreshSharedMemory) {
 }
 
 __global__ void divergent_barrier() {
-  if (threadIdx.x < 4) {  // NOLINT(bugprone-branch-clone): that there are two barriers is the point
+  if (threadIdx.x < 4) {  // NOLINT(bugprone-branch-clone): the two barriers are intended
     __syncthreads();
   } else {
     __syncthreads();
@@ -435,8 +437,8 @@ TEST(Grid, FindsWarpCallsThatMissALane) {
                "thread (1, 0, 0) is not in the mask");
 }
 
-// The value that is left depends on which thread came last: where no check sees it (see
-// global_memory_test), the results of two orders differ.
+// The last thread to write decides the value. Even without the race detector (see
+// global_memory_test), two orders give different results.
 __global__ void race_in_global_memory(int* out) { *out = static_cast<int>(threadIdx.x); }
 
 TEST(Grid, GivesRacesInGlobalMemoryOtherResultsInOtherOrders) {

@@ -1,4 +1,4 @@
-// Which tensor each operation of the graphs that we give to a library reads and writes.
+// Checks which tensors each operation reads and writes in the graphs that we give to cuDNN.
 
 #include "layers/cuda/operation_graph.h"
 
@@ -55,7 +55,7 @@ std::vector<OperationGraph::Tensor> memory_of(const OperationGraph& graph) {
   return result;
 }
 
-// In memory: x 1, w 2, y 3, scale 4, shift 5.
+// The tensors in memory are x 1, w 2, y 3, scale 4 and shift 5.
 TEST(FusedGraph, ScalesBeforeItShiftsInAPrologue) {
   for (const Direction direction : {Direction::forward, Direction::backward_weights}) {
     const OperationGraph graph = operations_of(with_prologue(direction));
@@ -88,7 +88,8 @@ TEST(FusedGraph, SumsUpTheOutputOfTheConvolution) {
   EXPECT_EQ(all[4], OperationGraph::Operation(OperationGraph::Statistics{3, 9, 10}));
 }
 
-// In memory: x 1, w 2, dy 3, mean 4, 1 / deviation 5, gamma 6, beta 7, g 8, then five results.
+// The tensors in memory are x 1, w 2, dy 3, mean 4, 1 / deviation 5, gamma 6, beta 7, g 8 and five
+// results.
 TEST(FusedGraph, GoesBackThroughTheReluOfANormThatItComputesAnew) {
   EXPECT_EQ(of(operations_of(with_norm())),
             (Operations{
@@ -111,7 +112,7 @@ TEST(FusedGraph, GoesBackThroughTheReluOfANormThatItComputesAnew) {
             }));
 }
 
-// In memory: x 1, w 2, bias 3, y 4.
+// The tensors in memory are x 1, w 2, bias 3 and y 4.
 TEST(ConvGraph, AddsItsBiasBeforeItsRelu) {
   ConvGraph graph = conv(Direction::forward);
   graph.bias = graph.relu = true;

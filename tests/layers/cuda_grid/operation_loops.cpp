@@ -111,7 +111,7 @@ class Loops {
     return element / pixels % static_cast<std::size_t>(shape[1]);
   }
 
-  // Element i of an image of that shape, or of a vector in the place of it.
+  // Returns element i of an image of that shape, or the channel's element of a vector.
   float at(Graph::Id id, std::size_t i, const Shape& shape) {
     const auto values = read(id).as<float>();
     return graph_.tensor(id).shape == shape ? values[i] : values[channel(i, shape)];
@@ -126,7 +126,7 @@ class Loops {
         .shape = tensor.shape, .type = tensor.type, .layout = Layout::nhwc, .pitch = tensor.pitch};
   }
 
-  // Returns the tensor that an operation before made, else the one in memory.
+  // Returns the tensor that an earlier operation made, or the one in memory.
   TensorView read(Graph::Id id) {
     const auto [value, is_new] = values_.try_emplace(id, plain(desc(id)));
     if (is_new) {
@@ -156,7 +156,7 @@ class Loops {
 
   const Graph& graph_;
   std::map<Graph::Id, std::byte*> addresses_;
-  std::map<Graph::Id, HostTensor> values_;  // plain
+  std::map<Graph::Id, HostTensor> values_;  // in plain layout
 };
 
 }  // namespace

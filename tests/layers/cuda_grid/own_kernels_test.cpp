@@ -1,5 +1,5 @@
-// Tests beyond the op cases: shapes that spread over several blocks and launches, numbers that
-// cancel, and that no op is left without a kernel.
+// Tests our CUDA kernels beyond the op cases: shapes that take several blocks and launches, numbers
+// that cancel, and a kernel for every op.
 
 #include "layers/cuda/own_kernels.h"
 
@@ -34,7 +34,7 @@ KernelTable own_kernels() {
   return table;
 }
 
-// Values in [-1, 1) that differ from one another, times `spread`, around `middle`.
+// Returns distinct values in [-1, 1), multiplied by `spread` and shifted by `middle`.
 HostTensor values(const TensorDesc& desc, double middle, double spread, int seed) {
   HostTensor result(plain(desc));
   std::uint64_t state = static_cast<std::uint64_t>(seed) * 0x9E3779B97F4A7C15ULL;
@@ -54,12 +54,12 @@ HostTensor values(const TensorDesc& desc, double middle, double spread, int seed
   return result;
 }
 
-// Runs an op by its own kernel and by its loops, on inputs of these descriptions.
+// Runs an op by its own kernel and by its reference loops, on inputs of these descriptions.
 void expect_like_reference(const Op& op, const std::vector<TensorDesc>& in, double tolerance) {
   Signature asked{.in = in, .out = op.infer(in)};
   std::vector<HostTensor> inputs;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    const bool variance = in[i].shape.rank() == 1;  // and gamma: away from 0
+    const bool variance = in[i].shape.rank() == 1;  // also gamma; keeps it away from 0
     inputs.push_back(values(in[i], variance ? 1 : 0, variance ? 0.5 : 1, static_cast<int>(i) + 1));
   }
   const auto run = run_op(own_kernels(), op, asked, views_of(inputs));
@@ -98,7 +98,7 @@ TEST(OwnKernels, SpreadManyChannelsOverBlocks) {
   expect_like_reference(layers::Lrn({}), {x}, half_tolerance);
 }
 
-// 385 rows in four chunks: the last one has fewer.
+// Three of the four chunks of the 385 rows are full; the last one has fewer rows.
 TEST(OwnKernels, EndWithTheLastRow) {
   const TensorDesc x = described({5, 64, 7, 11}, DataType::f16);
   const TensorDesc vector = described({64}, DataType::f32);
@@ -140,7 +140,7 @@ TEST(OwnKernels, FinishTheNormsOfFusedConvolutionsInManyBlocks) {
   }
 }
 
-// Those who compute with one pair must agree with those who compute with the other.
+// Kernels that use the rounded slope and offset must agree with those that use mean and deviation.
 TEST(OwnKernels, FinishStatisticsWithTheValuesOfSlopesAndOffsetsAfterRounding) {
   for (const DataType type : {DataType::f16, DataType::bf16}) {
     const std::vector<TensorDesc> vectors(4, described({200}, DataType::f32));
@@ -164,7 +164,8 @@ TEST(OwnKernels, FinishStatisticsWithTheValuesOfSlopesAndOffsetsAfterRounding) {
 TEST(OwnKernels, FinishNoNegativeVariance) {
   const TensorDesc vector = described({1}, DataType::f32);
   const layers::FinishStatistics op(3, 0.25, DataType::f32);
-  // The square of the mean is 1, that of the squares a rounding less: 1 / sqrt(0.25) = 2.
+  // The square of the mean is 1 and the mean of squares is one rounding less, so r is 1 /
+  // sqrt(0.25) = 2.
   std::vector<HostTensor> in;
   for (const float value : {3.0F, 2.9999998F, 0.5F, 7.0F}) {
     in.push_back(values(vector, value, 0, 1));
@@ -180,7 +181,7 @@ TEST(OwnKernels, FinishNoNegativeVariance) {
   }
 }
 
-// x^2 in f32 keeps nothing of a deviation that is 10,000 times smaller than the mean.
+// In f32, x^2 loses any deviation that is 10,000 times smaller than the mean.
 TEST(OwnKernels, FindTheVarianceBesideALargeMean) {
   const TensorDesc x = described({4, 8, 12, 12}, DataType::f32);
   const layers::BatchNorm op({.variables = {}});
@@ -218,7 +219,7 @@ TEST(OwnKernels, AdvanceTheAveragesOfMoreLayersThanOneLaunchTakes) {
   }
 }
 
-// Parts of a concatenated image are made by these and read by these.
+// These ops make and read views of a concatenated image, so their kernels must accept a pitch.
 TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
   const KernelTable table = own_kernels();
   std::set<std::string> pitched;
@@ -242,7 +243,7 @@ TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
                                    "split", "subsample", "subsample_backward"));
 }
 
-// ... in each operand that is such a part, at any width.
+// Either operand may be such a view, with any number of channels.
 TEST(OwnKernels, LeaveAloneWhatLiesBetweenPixels) {
   for (const std::int64_t channels : {24, 12, 3}) {
     const TensorDesc x{.shape = {2, channels, 5, 4}, .type = DataType::f16, .layout = Layout::nhwc};
@@ -271,7 +272,7 @@ TEST(OwnKernels, TakeNoPitchThatLeavesPixelsUnaligned) {
   EXPECT_EQ(spec->in, (std::vector{x, x}));
 }
 
-// Only the ops of the libraries may be missing, and gate masks: without them the output is read.
+// Only ops of the libraries may lack a kernel, and gate masks, which the output then replaces.
 TEST(OwnKernels, ServeEveryOpButConvolutionsAndProducts) {
   const KernelTable table = own_kernels();
   std::set<std::string> missing;

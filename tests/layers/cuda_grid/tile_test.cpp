@@ -1,4 +1,5 @@
-// How images are cut into blocks: as many as a device holds at once, and no row twice.
+// Tests how kernels cut images into blocks: at most as many as the device holds at once, and each
+// row exactly once.
 
 #include "layers/cuda/tile.cuh"
 
@@ -16,7 +17,8 @@ using layers::cuda::Tile;
 
 constexpr std::int64_t all_channels[] = {1, 3, 12, 64, 100, 256, 2048};
 constexpr std::int64_t all_rows[] = {1, 7, 3136, 50176, 802816};
-// An A100 with two blocks of 256 threads on each multiprocessor, an H100 with three and eight.
+// The values are those of an A100 with two blocks of 256 threads per multiprocessor and of an H100
+// with three and with eight.
 constexpr std::int64_t all_at_once[] = {1, 216, 396, 1056};
 
 TEST(Tile, HasNoMoreBlocksThanTheDeviceHoldsAtOnce) {
@@ -46,7 +48,7 @@ TEST(Tile, HasEveryRowInOneChunk) {
   }
 }
 
-// 802,816 rows of 64 channels: one group of eight columns, so a block for every chunk.
+// 802,816 rows of 64 channels form one group of eight columns, so every chunk gets a block.
 TEST(Tile, FillsTheDevice) {
   for (const std::int64_t at_once : {216, 396, 1056}) {
     const Tile tile = in_one_wave(columns_of(802816, 64, DataType::f16), at_once);

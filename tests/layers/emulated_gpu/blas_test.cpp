@@ -1,4 +1,4 @@
-// Tests of what the emulated cuBLASLt computes and refuses.
+// Tests the results and the refusals of the emulated cuBLASLt.
 
 #include <array>
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class EmulatedProduct : public testing::Test {
   Buffer workspace_;
 };
 
-// [1 2; 3 4; 5 6] [1 0 2; 0 1 -9] + [1 1 1], then ReLU, by rows.
+// Computes [1 2; 3 4; 5 6] [1 0 2; 0 1 -9] + [1 1 1] and a ReLU, with row-major matrices.
 TEST_F(EmulatedProduct, AddsTheBiasOfEachColumnAndClips) {
   const Buffer a = on_device({1, 2, 3, 4, 5, 6}), b = on_device({1, 0, 2, 0, 1, -9});
   const Buffer bias = on_device({1, 1, 1}), out = device_.allocate(9 * sizeof(float));
@@ -74,7 +74,7 @@ TEST_F(EmulatedProduct, RefusesAMatrixThatIsTooSmall) {
           *stream_,
           {.a = a.data(), .b = b.data(), .out = out.data(), .workspace = workspace_.data()}),
       Error);
-  // Columns first, our b is its A.
+  // cuBLASLt is column-major, so our b is its A.
   EXPECT_THAT(emulated::ExpectViolations::take(),
               testing::ElementsAre(testing::AllOf(testing::HasSubstr("matrix B"),
                                                   testing::HasSubstr("leaves its block"))));

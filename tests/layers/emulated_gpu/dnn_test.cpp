@@ -1,4 +1,4 @@
-// Tests of what the emulated cuDNN refuses, and that it says why.
+// Tests that the emulated cuDNN refuses invalid calls and says why.
 
 #include <array>
 #include <cudnn.h>
@@ -22,7 +22,7 @@ using layers::cuda::Descriptor;
 using layers::cuda::Plan;
 using testing::HasSubstr;
 
-// Returns what the function's Error says.
+// Returns the message of the function's Error.
 template <class Function>
 std::string refusal(const Function& function) {
   try {
@@ -92,7 +92,7 @@ TEST(EmulatedDnn, RefusesAnOutputOfAnotherSize) {
               HasSubstr("has size 3, not 4"));
 }
 
-// A plan of a convolution of one pixel, with operands that fit.
+// A plan of a 1x1 convolution with operands of the right size.
 class EmulatedPlan : public testing::Test {
  protected:
   void SetUp() override {
@@ -162,7 +162,7 @@ TEST_F(EmulatedPlan, RefusesAWorkspaceThatIsTooSmall) {
               testing::AllOf(HasSubstr("the workspace"), HasSubstr("leaves its block")));
 }
 
-// The state that a plan keeps of a run to save time in the next is of no use where addresses have
+// A plan keeps state from one run to the next to save time; it must notice that addresses have
 // changed.
 TEST_F(EmulatedPlan, RunsOnTheOperandsOfEachCall) {
   const std::vector<float> ones(256, 1.0F);

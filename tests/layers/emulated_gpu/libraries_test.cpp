@@ -1,5 +1,5 @@
-// How live libraries choose engines, on the emulated GPU: by time, as another rank has, and where
-// an engine refuses to run.
+// Tests how the libraries choose engines on the emulated GPU: by time, as another rank chose, and
+// after an engine refused to run.
 
 #include "layers/cuda/cudnn/libraries.h"
 
@@ -47,7 +47,8 @@ class LiveLibraries : public testing::Test {
     return std::make_shared<Libraries>(machine, options, device_, std::move(cache));
   }
 
-  // The sums of an image and weights of ones, as the key's engine computes them.
+  // Returns the sums of an image and weights of ones, as the engine chosen for the key computes
+  // them.
   std::vector<std::uint16_t> run(const std::shared_ptr<Libraries>& libraries) {
     constexpr std::size_t image = 2 * 8 * 4 * 4, weights = 8 * 8;
     constexpr std::uint16_t one = 0x3c00;
@@ -64,7 +65,7 @@ class LiveLibraries : public testing::Test {
       stream->copy(operands.back().data(), host.data(), elements * sizeof(one));
     }
     const Buffer workspace = device_.allocate(planned + 1);
-    stream->synchronize();  // a run that fails leaves nothing queued
+    stream->synchronize();  // afterwards a run that fails leaves nothing queued
     layers::cuda::PlanRunner runner(libraries, "key", build);
     for (int i = 0; i < 2; ++i) {
       runner.run(*stream, pointers, workspace.data());
@@ -103,7 +104,7 @@ TEST_F(LiveLibraries, NameAnEngineOfTheFirstRankThatIsNotThere) {
   libraries->adopt("key\t77\t-\t0\n");
   try {
     libraries->choose("key", build);
-    FAIL() << "it chose something";
+    FAIL() << "an engine was chosen";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("cannot run engine 77 knobs - for key, which rank 0 has chosen"),
@@ -130,7 +131,7 @@ TEST_F(LiveLibraries, MeasureANodeOnceAndRememberItAsTheCacheDoes) {
 
 TEST_F(LiveLibraries, MeasureNoNodeWithoutTuningOrAfterItsSeconds) {
   const auto never = []() -> std::optional<double> {
-    ADD_FAILURE() << "it was measured";
+    ADD_FAILURE() << "an engine was timed";
     return 1.0;
   };
   EXPECT_EQ(make()->node_seconds("a node", never), std::nullopt);

@@ -55,11 +55,11 @@ TEST(Gradients, AddsInTheOrderInWhichConsumersRanBackwards) {
     const auto& op = graph.nodes()[index_of(*graph.producer(id))].op;
     return dynamic_cast<const Scale&>(*op).factor;
   };
-  EXPECT_EQ(factor_of(sum.inputs[0]), 3);  // the later consumer runs backwards first
+  EXPECT_EQ(factor_of(sum.inputs[0]), 3);  // the backward pass reaches the later consumer first
   EXPECT_EQ(factor_of(sum.inputs[1]), 2);
 }
 
-// Slices of a batch share their parameters.
+// The slices of a batch share their parameters, so several gradients of one parameter arrive.
 TEST(Gradients, AddsThoseOfAParameterAsTheyArriveWithTheBitsOfOneSum) {
   Graph graph;
   const Value x = input(graph, "x", {64});
@@ -117,7 +117,7 @@ TEST(Gradients, BuildsNothingForWhatTheLossDoesNotDependOn) {
   Graph graph;
   const Value x = input(graph, "x");
   const Value other = input(graph, "other");
-  relu(other);  // a branch that leads nowhere
+  relu(other);  // the loss does not depend on this branch
   const Value y = scale(x, 2);
   const std::size_t forward = graph.nodes().size();
   const auto result = gradients(y, std::vector{other, x}, input(graph, "seed"));

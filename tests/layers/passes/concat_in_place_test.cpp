@@ -59,14 +59,14 @@ TEST(ConcatInPlace, LeavesNothingToCopyInATrainingStep) {
   EXPECT_EQ(after.copied_bytes, 0U);
 }
 
-// A short network gains nothing: its peak lies where gradients are split, not in what is kept.
+// In a short network the peak lies where gradients are split, so kept activations do not matter.
 TEST(ConcatInPlace, NeedsLessMemoryInADeepNetwork) {
   const std::shared_ptr<Graph> graph = branched_step(DataType::f16, device_loops(), /*modules=*/6);
   EXPECT_LT(make_plan(placed(*graph), device_loops()).memory.device_bytes,
             make_plan(graph, device_loops()).memory.device_bytes);
 }
 
-// Images of so many channels, each made by a ReLU.
+// Images of the given channel counts, each made by a ReLU.
 struct Parts {
   DataType type;
   Graph graph{{.compute = type}};
@@ -86,7 +86,7 @@ struct Parts {
   std::string in_place(const KernelTable& table = device_loops()) const {
     return text_of(*placed(*settled(graph), table));
   }
-  // Which parts of the first concat lie in place.
+  // Returns a mark for each part of the first concat: + in place, - copied.
   static std::string text_of(const Graph& result) {
     std::string text;
     std::int64_t channel = 0;
@@ -118,7 +118,7 @@ TEST(ConcatInPlace, CopiesWhatBeginsAtNoMultipleOf16Bytes) {
   Parts aligned({12, 4, 8});
   aligned.finish(concat(aligned.parts));
   EXPECT_EQ(aligned.in_place(), "+-+");
-  Parts uneven({8, 8, 4});  // then no second pixel is aligned
+  Parts uneven({8, 8, 4});  // otherwise the second pixel is not aligned
   uneven.finish(concat(uneven.parts));
   EXPECT_EQ(uneven.in_place(), "---");
 }
@@ -145,7 +145,7 @@ TEST(ConcatInPlace, CopiesWhatLiesElsewhereAlready) {
   EXPECT_EQ(count_in_place(*twice.placed_graph()).copied_bytes, 2U * (16 + 8) * 3 * 2 * 2);
 }
 
-// The whole would live as long as its smallest part.
+// The whole image would live as long as its smallest part.
 TEST(ConcatInPlace, CopiesAllWhereMostMustBeCopied) {
   Parts half({8, 8});
   half.finish(concat({{half.parts[0], half.image(16), half.parts[1]}}));
@@ -155,7 +155,7 @@ TEST(ConcatInPlace, CopiesAllWhereMostMustBeCopied) {
   EXPECT_EQ(less.in_place(), "---");
 }
 
-// A table that knows no pitch in the op that makes a part, or in one that reads it.
+// The table accepts no pitch in the op that makes a part, or in the op that reads it.
 TEST(ConcatInPlace, CopiesWhereAKernelKnowsNoPitch) {
   KernelTable table = device_loops();
   const auto describe = [](const MaxPool& /*op*/, const Signature& asked) {
@@ -187,7 +187,7 @@ TEST(ConcatInPlace, ChangesNothingInOtherLayouts) {
   EXPECT_EQ(count_in_place(*placed(*graph, table)).bytes, 0U);
 }
 
-// Some parts are copied and others lie in place.
+// Some parts are copied and the others are views.
 TEST(ConcatInPlace, ComputesTheSameWhereOnlySomePartsFit) {
   Parts p({12, 4, 8});
   p.finish(concat({{p.parts[0], p.parts[1], p.parts[2], p.parts[0], p.image(4)}}));

@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Describes everything as it is asked, but an update with copies only if `copies`.
+// Returns a table that accepts every signature, but an update with copies only if `copies` is set.
 KernelTable table_that(bool copies) {
   KernelTable table;
   table.otherwise(
@@ -33,12 +33,12 @@ TensorDesc image(DataType type, Layout layout = Layout::nhwc) {
   return {.shape = {4, 3, 2, 2}, .type = type, .layout = layout};
 }
 
-// A graph as the layout pass leaves it: a parameter "w", what `read` does with it, and its update.
+// A graph as the layout pass leaves it: a parameter "w", the nodes that read it and its update.
 struct Trained {
   Graph graph;
   Value w = graph.parameter("w", image(DataType::f32), {});
 
-  // x in f16 -> its gradient; the tensor is made as `desc` says.
+  // Converts w to a tensor described by `desc` and returns its id.
   TensorId convert(const TensorDesc& desc) {
     const TensorId made = graph.add_tensor({.name = "w:converted", .desc = desc});
     graph.add_node(
@@ -82,12 +82,13 @@ TEST(KeepCopies, MovesAConversionIntoThePrologueAndTheUpdate) {
   const TensorInfo& copy = divided.step->info(update.inputs.back());
   EXPECT_EQ(copy.role, Role::derived);
   EXPECT_EQ(copy.desc, image(DataType::f16));
-  EXPECT_EQ(update.inputs.back(), divided.step->nodes()[0].inputs[0]) << "what the step reads";
+  EXPECT_EQ(update.inputs.back(), divided.step->nodes()[0].inputs[0])
+      << "the update writes the copy that the step reads";
   EXPECT_TRUE(update.op->mutates(update.inputs.size() - 1));
   EXPECT_TRUE(divided.prologue->find(copy.name));
 }
 
-// The step that is left of a graph in which nothing can be moved.
+// Expects no prologue and an unchanged step, because no node can move.
 void expect_untouched(const Trained& t, const KernelTable& table) {
   const Divided divided = keep_copies(t.graph, table);
   EXPECT_EQ(divided.prologue, nullptr);

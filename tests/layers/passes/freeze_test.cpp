@@ -52,7 +52,8 @@ TEST(FreezeConstants, LeavesToTheStepWhatDependsOnItsInput) {
   EXPECT_THAT(ops_of(*divided.prologue), ElementsAre("scale", "add"));
   EXPECT_THAT(names_of(*divided.step, Role::derived), ElementsAre("add#1:3"));
   EXPECT_THAT(names_of(*divided.prologue, Role::derived), ElementsAre("add#1:3"));
-  EXPECT_THAT(names_of(*divided.step, Role::parameter), ElementsAre("w")) << "it is saved";
+  EXPECT_THAT(names_of(*divided.step, Role::parameter), ElementsAre("w"))
+      << "checkpoints contain it";
   EXPECT_THAT(names_of(*divided.step, Role::activation), ElementsAre("add#2"));
 }
 

@@ -56,8 +56,8 @@ Value images(Graph& graph, std::int64_t channels) {
   return graph.input("x", described({3, channels, 6, 6}, DataType::f32));
 }
 
-// The graph of a whole training step: the network as features, a classifier, gradients (as
-// outputs), moving averages, update. All but the fusion of convolutions is done.
+// Returns a training step before the fusion of convolutions: features, a classifier, gradients as
+// outputs, moving averages and the update.
 std::shared_ptr<Graph> step_of(const Network& network, std::int64_t channels) {
   Graph forward;
   const Value features = network(images(forward, channels));
@@ -95,7 +95,7 @@ Counts counts(const Graph& graph) {
   return result;
 }
 
-// Only the ops that this rewrite makes or takes away.
+// Counts only the ops that this pass adds or removes.
 Counts counts_around_convolutions(const Graph& graph) {
   Counts result = counts(graph);
   std::erase_if(result, [](const auto& row) {
@@ -125,14 +125,14 @@ Value bare(Value x, std::int64_t filters, std::int64_t kernel = 1) {
   return conv(x, {.filters = filters, .kernel = kernel, .bias = false, .relu = false});
 }
 
-// Makes a block of the second version: norm and ReLU before the convolutions, a join without ReLU.
+// Returns a block of ResNet v2: norm and ReLU before the convolutions, an addition without ReLU.
 Value preactivated(Value x, std::int64_t width) {
   const Value activated = relu(batch_norm(x, {}));
   const Value shortcut = x.desc().shape[1] == 4 * width ? x : bare(activated, 4 * width);
   return add(shortcut, bare(unit(unit(activated, width), width, 3), 4 * width));
 }
 
-// A norm without gamma whose output two convolutions read, and branches that meet.
+// Returns a module in which two convolutions read one norm without gamma, and branches join.
 Value inception_module(Value x) {
   const BatchNormOptions plain;
   const Value a = conv_bn(x, {.filters = 4}, plain);
@@ -155,7 +155,7 @@ Value small_resnet(Value x) {
 Value depthwise(Value x) {
   return unit(conv_bn(unit(x, 6), {.kernel = 3, .depthwise = true}, norm), 4);
 }
-Value basic_block(Value x) {  // a norm without a ReLU, and no projection
+Value basic_block(Value x) {  // a norm without ReLU, and no projection
   const Value y = last_unit(x, 6);
   return relu(add(y, last_unit(unit(y, 6, 3), 6)));
 }
@@ -169,7 +169,7 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 class FuseConvolutions : public testing::TestWithParam<Row> {};
 
-// The loss, every gradient, every parameter, slot and moving average after the step.
+// Compares the loss and every gradient, parameter, slot and moving average after the step.
 void expect_same_values(const Graph& before, const Graph& after) {
   tests::Interpreter expected(before);
   tests::Interpreter actual(after);
@@ -232,8 +232,8 @@ TEST_P(FuseConvolutions, LeavesTheGraphAloneWhereAllNormsStayPlain) {
             counts(*before));
 }
 
-// Both passes go by the slope and the offset that FinishStatistics makes: the backward pass as by a
-// norm of mean 0 and deviation 1.
+// Both passes must use the slope and offset of FinishStatistics. The backward pass therefore sees a
+// norm with mean 0 and deviation 1.
 TEST_P(FuseConvolutions, OpensGatesByTheSameSlopesInBothPasses) {
   const std::shared_ptr<Graph> graph = fused(*step_of(GetParam().network, GetParam().channels));
   std::map<TensorId, const Node*> maker;
@@ -270,7 +270,7 @@ TEST_P(FuseConvolutions, LeavesTheGraphAloneWhereTheTableRunsNoFusedOp) {
   EXPECT_EQ(counts(*fused(*before, nothing)), counts(*before));
 }
 
-// Whatever single op is missing: the fused graph does without it.
+// If the table lacks any one op, the fused graph must do without it.
 TEST_P(FuseConvolutions, MakesNoOpThatTheTableDoesNotRun) {
   const std::shared_ptr<Graph> before = step_of(GetParam().network, GetParam().channels);
   for (const std::string_view missing :
@@ -310,8 +310,9 @@ std::string name_of_row(const testing::TestParamInfo<Row>& info) { return info.p
 
 INSTANTIATE_TEST_SUITE_P(All, FuseConvolutions, testing::ValuesIn(rows()), name_of_row);
 
-// Three convolutions: the first loads as it is, the others normalise; only the block's end is
-// stored. Its gradient still passes the norm of the end; the two before are part of convolutions.
+// The first of three convolutions loads its input unchanged, the others normalise on load, and only
+// the block's end is stored. Its gradient still passes the last norm; the two norms before it are
+// parts of convolutions.
 TEST(FusedConvolutions, StoreOnlyTheEndOfABottleneck) {
   EXPECT_EQ(counts_around_convolutions(*fused(*step_of(identity_block, 8))),
             (Counts{{"fused_conv", 3},
@@ -336,8 +337,8 @@ TEST(FusedConvolutions, JoinBothNormsOfAProjectedBottleneckInOneNode) {
                     {"conv_backward_weights", 2}}));
 }
 
-// Sums over what no convolution makes: the blocks' inputs. The last norm feeds a mean, so it stays.
-// In the projected block two gradients meet before the norm, so that part stays too.
+// The sums are over the blocks' inputs, which no convolution makes. The last norm feeds a mean, so
+// it stays. In the projected block two gradients join before the norm, so that part stays too.
 TEST(FusedConvolutions, NormaliseTheJoinOfPreactivatedBlocksOnLoad) {
   EXPECT_EQ(counts_around_convolutions(*fused(*step_of(preactivated_blocks, 8))),
             (Counts{{"batch_norm", 1},
@@ -368,7 +369,7 @@ TEST(FusedConvolutions, LeaveDepthwiseOnesAsTheyAre) {
   EXPECT_EQ(after.at("fused_conv"), 2);
 }
 
-// Two vectors of the sums, and no image but the raw one, come out of the first two convolutions.
+// The first two convolutions output only the raw image and two vectors of sums.
 TEST(FusedConvolutions, StoreNoImageThatOnlyConvolutionsRead) {
   Graph graph;
   unit(unit(images(graph, 8), 8), 8, 3);
@@ -386,8 +387,8 @@ TEST(FusedConvolutions, StoreAnImageThatTheHostReads) {
   EXPECT_EQ(counts(*rewritten.graph)["scale_bias"], 1);
 }
 
-// As on a device whose kernels want eight channels at once: the first convolution and its norm
-// stay, all behind them is fused.
+// The fake device's kernels need a multiple of four channels. The first convolution and its norm
+// stay separate; all later ones are fused.
 TEST(FusedConvolutions, AreOnlyThoseThatTheTableRuns) {
   const auto wide = [](const Op& op, const Signature& asked) {
     return op.name() != "fused_conv" || asked.in[0].shape[1] % 4 == 0;
@@ -399,7 +400,8 @@ TEST(FusedConvolutions, AreOnlyThoseThatTheTableRuns) {
   EXPECT_EQ(after.at("fused_conv"), 2);
 }
 
-// Engines that normalise on load may exist only together with sums, which then nobody reads.
+// An engine that normalises on load may exist only in combination with sums, which then remain
+// unused.
 TEST(FusedConvolutions, SumUpForNobodyWhereNoOtherKernelLoadsNormalised) {
   const auto only_with_sums = [](const Op& op, const Signature&) {
     const auto* conv = dynamic_cast<const FusedConv*>(&op);

@@ -36,29 +36,29 @@ Value last_unit(Value x, std::int64_t filters) {
 Value block(Value x) { return relu(add(last_unit(unit(x, 3), 6), x)); }
 Value projected_block(Value x) { return relu(add(last_unit(unit(x, 3), 6), last_unit(x, 6))); }
 
-// Nobody asks for the images' gradient; two arrive at each end of a block but the last one.
+// No one needs the images' gradient. Two gradients arrive at the end of each block except the last.
 Value blocks(Value x) { return block(projected_block(block(projected_block(x)))); }
-// The gradients of two convolutions meet before a norm without a residual.
+// Returns a block in which the gradients of two convolutions join before a norm without a residual.
 Value preactivated_block(Value x) {
   const Value activated = relu(batch_norm(bare(x, 6), norm));
   return add(bare(unit(activated, 3), 5), bare(activated, 5));
 }
-// ... and before one without a ReLU.
+// Returns a block in which the gradients of two convolutions join before a norm without a ReLU.
 Value linear_block(Value x) {
   const Value y = last_unit(x, 6);
   return add(bare(y, 4), bare(y, 4));
 }
-Value branches(Value x) {  // three gradients meet
+Value branches(Value x) {  // three gradients join
   const Value y = unit(x, 6);
   return add(add(bare(y, 4), bare(y, 4)), bare(y, 4));
 }
-Value linear_bottlenecks(Value x) {  // a gradient passes a norm and goes on to another join
+Value linear_bottlenecks(Value x) {  // a gradient passes a norm and continues to another addition
   const Value first = last_unit(x, 6);
   const Value second = add(first, last_unit(unit(first, 8), 6));
   return add(second, last_unit(unit(second, 8), 6));
 }
 
-// The gradients of sum(y dy) by all parameters are the graph's outputs.
+// Returns a step whose outputs are the gradients of sum(y dy) with respect to all parameters.
 std::shared_ptr<Graph> step_of(Network network, DataType type) {
   Graph forward({.compute = type});
   const Value y = network(forward.input("x", described({2, 5, 4, 3}, type)));
@@ -117,7 +117,7 @@ TEST(JoinGradients, AddsInTheNormOfEachBlocksEnd) {
 TEST(JoinGradients, AddsInNormsWithoutAResidualOrAReLU) {
   for (const Network network : {preactivated_block, linear_block}) {
     auto after = counts(*joined(network));
-    EXPECT_EQ(after["add"], 1);  // the forward one
+    EXPECT_EQ(after["add"], 1);  // the addition of the forward pass
     EXPECT_EQ(after["joined"], 1);
   }
 }
@@ -128,7 +128,7 @@ TEST(JoinGradients, LeavesASumOfMoreThanTwo) {
   EXPECT_EQ(after["joined"], 0);
 }
 
-// The blocks have 2 x 6 x 4 x 3 elements.
+// Each sum in the blocks has 2 x 6 x 4 x 3 elements.
 TEST(JoinGradients, LeavesASumOfMoreBytesThanItIsTold) {
   const std::shared_ptr<Graph> before = step_of(blocks, DataType::f32);
   constexpr std::size_t bytes = 2 * 6 * 4 * 3 * sizeof(float);
@@ -187,7 +187,7 @@ std::size_t masks_of(const Graph& graph) {
       graph.tensors(), [](const TensorInfo& info) { return info.desc.type == DataType::u8; }));
 }
 
-// As the program does it for a backend that fuses convolutions.
+// Returns the graph of a backend that fuses convolutions, as the program builds it.
 std::shared_ptr<Graph> fused(Network network) {
   const std::shared_ptr<Graph> graph = step_of(network, DataType::f32);
   return join_gradients(*fuse_convolutions(*graph, table_of(accepts_all), Layout::nhwc).graph)
@@ -200,7 +200,7 @@ TEST(MaskGates, KeepsEveryBitOfEveryGradient) {
   }
 }
 
-// Two of the four blocks have a projection; each ends with a ReLU after a join.
+// Two of the four blocks have a projection; each ends with an addition and a ReLU.
 TEST(MaskGates, MakesOneForTheEndOfEachBlock) {
   for (const std::shared_ptr<Graph>& before : {joined(blocks), fused(blocks)}) {
     const std::shared_ptr<Graph> after = masked(*before);
@@ -241,7 +241,7 @@ TEST(MaskGates, ChangesNothingTheSecondTime) {
   EXPECT_EQ(masks_of(*twice), masks_of(*once));
 }
 
-// The sum is not rounded before the gate: 2048 + 1 is no number of f16.
+// The kernel must not round the sum before the gate: 2048 + 1 is not representable in f16.
 TEST(JoinGradients, AddsInF32) {
   const BatchNormBackward op({.epsilon = 0, .variables = {}}, true);
   EXPECT_EQ(op.place_of_dy(), 4);

@@ -43,7 +43,8 @@ Value residual_block(Value x, std::int64_t width) {
   return relu(add(y, shortcut));
 }
 
-// Two blocks, one of them with an identity shortcut, then a biased convolution and a dense layer.
+// Two blocks, one of them with an identity shortcut, then a convolution with bias and a dense
+// layer.
 Value network(Value x) {
   Value y = residual_block(x, 6);
   const Value main = conv_bn(y, {.filters = 6, .kernel = 3, .relu = false}, norm);
@@ -52,7 +53,7 @@ Value network(Value x) {
   return dense(spatial_mean(y), {.units = 7});
 }
 
-// The gradients of sum(y dy) by all parameters, named after them; y itself as "y".
+// Returns y and the gradients of sum(y dy) with respect to all parameters, by name.
 std::map<std::string, tests::HostTensor> values_of(Graph& graph, Value y) {
   std::vector<Value> parameters;
   std::vector<std::string> names;

@@ -33,8 +33,9 @@ TensorDesc packed(TensorDesc desc, std::string tag) {
 
 KernelSpec as_asked(const Signature& s) { return {.workspace = 0, .in = s.in, .out = s.out}; }
 
-// A backend that is described only: convolutions pack their weights ("forward", and their gradients
-// as `gradient`), element-wise ops take anything, all else is plain.
+// Returns a backend of specs without kernels. Convolutions pack their weights as "forward" and the
+// gradients as `gradient`, element-wise ops accept any layout, and all other ops need plain
+// tensors.
 KernelTable fake_table(const std::string& gradient) {
   const auto no_kernel = [](const auto&, const Signature&) { return std::unique_ptr<Kernel>(); };
   KernelTable table;
@@ -91,7 +92,8 @@ Value images(Graph& graph) { return graph.input("x", described({2, 16, 6, 6}, Da
 
 constexpr ConvOptions bare{.filters = 16, .kernel = 3, .bias = false, .relu = false};
 
-// One convolution whose mean trains by momentum, with the gradient of the step before if `late`.
+// Builds the training of one convolution by momentum; with `late`, by the gradient of the previous
+// step.
 void build_training(Graph& graph, bool late = false) {
   const Value y = conv(images(graph), bare);
   const Value w{&graph, *graph.find("v/cg/conv0/conv2d/kernel")};

@@ -26,7 +26,8 @@ std::vector<std::string> tensor_names(const Graph& graph) {
   return names;
 }
 
-// A pass has left out node 0, so that the names of the others are those of other numbers.
+// Returns a graph from which a pass removed node 0, so the names of the other nodes do not match
+// their numbers.
 Rewritten without_first_node() {
   Graph graph;
   const Value x = graph.input("x", named_desc());

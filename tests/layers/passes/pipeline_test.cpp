@@ -1,5 +1,5 @@
-// Every case as the program would run it (all passes, plan, executor, all kernels together) against
-// the plain loops node by node: results, gradients, and every variable afterwards.
+// Runs every case as the program does, with all passes, plan, executor and kernels. Compares
+// results, gradients and final variables with the reference loops node by node.
 
 #include "layers/passes/pipeline.h"
 
@@ -36,7 +36,7 @@
 namespace cnn::tests {
 namespace {
 
-// The kernels alone, to which only the loops are added.
+// Returns the backends with only the reference loops as fallback, and a backend of loops alone.
 std::vector<Backend> backends_with_fallback() {
   std::vector<Backend> result = all_backends();
   result.push_back({.name = "reference", .table = {}});
@@ -46,7 +46,7 @@ std::vector<Backend> backends_with_fallback() {
   return result;
 }
 
-// Makes outputs of the graph of everything that no node reads: y, the gradients, the losses.
+// Makes every tensor that no node reads an output: y, the gradients and the losses.
 void mark_outputs(Graph& graph) {
   std::vector<bool> read(graph.tensors().size());
   for (const Node& node : graph.nodes()) {
@@ -63,7 +63,7 @@ void mark_outputs(Graph& graph) {
   }
 }
 
-// |actual - expected| / |expected| in the Euclidean norm; 1 where integers differ.
+// Returns |actual - expected| / |expected| in the Euclidean norm, or 1 if integers differ.
 double distance(const TensorView& expected, const TensorView& actual) {
   check(expected.desc.shape == actual.desc.shape && expected.desc.type == actual.desc.type,
         "a result came out as " + to_string(actual.desc));
@@ -85,7 +85,7 @@ void check_backend(const Backend& backend, const Interpreter& expected, double t
   const Graph& graph = expected.graph();
   const bool narrow = std::ranges::any_of(
       graph.tensors(), [](const TensorInfo& info) { return size_of(info.desc.type) == 2; });
-  // The loops know f32 only, and a build without oneDNN has no conversions to and from 16 bits.
+  // The reference loops compute in f32 only, and a build without oneDNN cannot convert to 16 bits.
   if (narrow && (backend.name == "reference" || !layers::cpu::computes_bf16())) {
     return;
   }
@@ -96,7 +96,7 @@ void check_backend(const Backend& backend, const Interpreter& expected, double t
       backend.table);
   running.run();
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
-    // Written so that NaN fails.
+    // The comparison is written so that NaN fails.
     const double error = distance(expected.view(graph.outputs()[i].tensor), running.results()[i]);
     EXPECT_TRUE(error <= tolerance) << graph.outputs()[i].name << " is off by " << error;
   }
@@ -120,7 +120,8 @@ TEST_P(Pipeline, ComputesWhatTheOpsDefine) {
     mark_outputs(*built.graph);
     Interpreter expected(*built.graph);
     expected.run();
-    // Roundings of the layers of a block meet in bf16, and flip the sign of a few activations.
+    // In bf16 the rounding errors of a block's layers accumulate and flip the sign of a few
+    // activations.
     const double tolerance = compute == DataType::f32 ? 1e-4 : 0.05;
     for (const Backend& backend : backends) {
       if (backend.compute == compute) {
@@ -140,7 +141,7 @@ std::string test_name(const testing::TestParamInfo<Case>& info) { return info.pa
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Pipeline, testing::ValuesIn(small_cases()), test_name);
 
-// Two blocks with a shortcut each, the second of which is projected, and branches behind them.
+// Two blocks with shortcuts, the second one projected, followed by branches.
 Value network(Value x) {
   constexpr layers::BatchNormOptions norm{.decay = 0.5, .epsilon = 1e-3, .scale = true};
   const auto end = [&](Value y, std::int64_t filters) {
@@ -155,7 +156,7 @@ Value network(Value x) {
   return layers::spatial_mean(layers::concat({{left, right}}));
 }
 
-// The network's forward graph, whose output "loss" is its loss.
+// Returns the network's forward graph with the output "loss".
 std::unique_ptr<Graph> forward_graph(bool training) {
   auto graph = std::make_unique<Graph>(Traits{.training = training});
   const Value x = graph->input("x", layers::described({3, 3, 6, 6}, DataType::f32));
@@ -184,7 +185,7 @@ bool has_masks(const Graph& graph) {
                              [](const TensorInfo& info) { return info.desc.type == DataType::u8; });
 }
 
-// device_loops(), but parameters may lie as they like.
+// Returns device_loops() with parameters in any layout.
 KernelTable training_loops() {
   KernelTable table = device_loops();
   table.add<layers::Update>(
@@ -226,7 +227,8 @@ TEST(PipelineOfTraining, GivesTheSameValuesAtEveryLevelOfFusion) {
   }
 }
 
-// A table of fast kernels, of all this with masks alone, above loops that know everything.
+// The table has fast kernels that support masks but no other fusion, above the reference loops,
+// which support every op.
 TEST(PipelineOfTraining, PutsNoLoopsInThePlaceOfAKernel) {
   KernelTable table;
   add_reference(table);

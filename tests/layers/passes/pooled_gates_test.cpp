@@ -21,7 +21,7 @@ Value conv_relu(Value x) { return conv(x, {.filters = 4, .kernel = 3}); }
 Value bare(Value x) { return conv(x, {.filters = 3, .relu = false}); }
 
 Value pooled(Value x) { return bare(max_pool(conv_relu(x), {})); }
-// Windows overlap and reach beyond the edge: several gradients arrive at one pixel.
+// Windows overlap and reach beyond the edge, so several gradients arrive at one pixel.
 Value overlapping(Value x) {
   return bare(max_pool(conv_relu(x), {.kernel = 3, .stride = 2, .padding = Padding::same}));
 }
@@ -29,14 +29,14 @@ Value clipped(Value x) {
   return bare(max_pool(relu6(scale(conv(x, {.filters = 4, .relu = false}), 9)), {}));
 }
 Value twice(Value x) { return bare(max_pool(conv_relu(max_pool(conv_relu(x), {})), {})); }
-Value branched(Value x) {  // the ReLU's output goes elsewhere too
+Value branched(Value x) {  // another node reads the ReLU's output too
   const Value y = conv_relu(x);
   return add(bare(max_pool(y, {.kernel = 3, .stride = 1, .padding = Padding::same})), bare(y));
 }
 Value averaged(Value x) { return bare(average_pool(conv_relu(x), {})); }
 Value linear(Value x) { return bare(max_pool(bare(x), {})); }
 
-// The gradients of sum(y dy) by all parameters are the graph's outputs.
+// Returns a step whose outputs are the gradients of sum(y dy) with respect to all parameters.
 std::shared_ptr<Graph> step_of(Network network) {
   Graph forward;
   const Value y = network(forward.input("x", described({2, 3, 9, 7}, DataType::f32)));
@@ -47,7 +47,7 @@ std::shared_ptr<Graph> step_of(Network network) {
   return fused.graph;
 }
 
-// How many gates are opened by what a max pool made.
+// Returns how many ReLU gates read the output of a max pool.
 std::size_t gates_behind_pools(const Graph& graph) {
   std::size_t count = 0;
   for (const Node& node : graph.nodes()) {

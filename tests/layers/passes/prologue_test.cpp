@@ -40,7 +40,7 @@ std::vector<std::string> divided_names(const Graph& graph, Role role) {
   return names;
 }
 
-// w -> a -> b and x + b, w + a; a and b are made by nodes 0 and 1.
+// Node 0 makes a from w and node 1 makes b from a; later nodes compute x + b and w + a.
 struct DividedGraph {
   Graph graph;
   Value w = graph.parameter("w", divided_desc(), {});
@@ -84,7 +84,8 @@ TEST(Divide, GivesThePrologueOnlyTheVariablesThatItReads) {
   EXPECT_THAT(divided_names(*divided.prologue, Role::parameter), ElementsAre("w"));
   EXPECT_THAT(divided_names(*divided.prologue, Role::state), IsEmpty());
   EXPECT_THAT(divided_names(*divided.step, Role::parameter), ElementsAre("w"));
-  EXPECT_THAT(divided_names(*divided.step, Role::state), ElementsAre("unused")) << "it is saved";
+  EXPECT_THAT(divided_names(*divided.step, Role::state), ElementsAre("unused"))
+      << "checkpoints contain it";
 }
 
 TEST(Divide, KeepsOutputsInTheStepWhereverTheyAreMade) {
@@ -97,10 +98,10 @@ TEST(Divide, KeepsOutputsInTheStepWhereverTheyAreMade) {
   EXPECT_EQ(divided.step->outputs()[0].name, "doubled");
   EXPECT_EQ(divided.step->info(divided.step->outputs()[0].tensor).role, Role::derived);
   EXPECT_EQ(divided.step->info(divided.step->outputs()[1].tensor).name, "w");
-  EXPECT_TRUE(divided.prologue->outputs().empty()) << "the host reads the step's";
+  EXPECT_TRUE(divided.prologue->outputs().empty()) << "the host reads only the step's outputs";
 }
 
-// Passes give the conversions of one tensor one name.
+// The passes give all conversions of one tensor the same name.
 TEST(Divide, TellsTensorsOfOneNameApart) {
   Graph graph;
   const Value w = graph.parameter("w", divided_desc(), {});

@@ -20,7 +20,7 @@ using tests::error_of;
 
 TensorDesc rewritten_desc() { return described({1, 8, 2, 2}, DataType::f32); }
 
-// x + x -> 2 w ... with a variable that stands behind a node.
+// The graph computes sum = x + x and y = sum + w; it declares the variable w after a node.
 struct RewrittenGraph {
   Graph graph{Traits{.seed = 77, .scope = "v/other/"}};
   Value x = graph.input("x", rewritten_desc());
@@ -114,10 +114,10 @@ TEST(Rewriter, TellsTheOpsOfNodesApart) {
 TEST(CountReaders, CountsEveryOperandAndOutput) {
   const RewrittenGraph g;
   EXPECT_THAT(count_readers(g.graph), ElementsAre(3, 1, 1, 1))
-      << "x twice by one node, and the host";
+      << "one node reads x twice and the host reads it once";
 }
 
-// Whether a table with one kernel of Add, for images in nhwc, runs it so.
+// Returns whether a table with one kernel of Add for nhwc images supports this signature.
 bool runs_add(Layout image, Provider by, const TensorDesc& desc) {
   KernelTable table;
   table.add<Add>(

@@ -31,8 +31,8 @@ Value images(Graph& graph, std::int64_t batch) {
   return graph.input("x", described({batch, 3, 9, 9}, DataType::f32));
 }
 
-// Convolutions, two branches that meet, norms across channels and a pool; then a dense layer with
-// dropout.
+// Returns a network of convolutions, two branches that join, norms across channels, a pool and a
+// dense layer with dropout.
 Value network(Value x) {
   const Value y = lrn(conv(x, {.filters = 5, .kernel = 3}), {.radius = 2});
   const Value branches[] = {conv(y, {.filters = 4}), conv(y, {.filters = 3, .kernel = 3})};
@@ -51,7 +51,7 @@ std::string op_of(const Graph& graph, TensorId tensor) {
 
 using Values = std::map<std::string, tests::HostTensor>;
 
-// y, and the gradients of sum(y dy) by all parameters, named after them.
+// Returns y and the gradients of sum(y dy) with respect to all parameters, by name.
 Values values_of(Graph& graph, Value y) {
   const std::vector<Value> parameters = parameters_of(graph);
   const auto made = gradients(y, parameters, graph.input("dy", y.desc()));
@@ -101,7 +101,7 @@ TEST(FindCut, StandsBeforeWhatIsReadBehindIt) {
   const Value y = conv(images(graph, 4), {.filters = 3, .relu = false});
   const Value z = relu(y);
   dense(flatten(z), {.units = 2});
-  graph.output("y", y);  // the whole is wanted
+  graph.output("y", y);  // an output needs the whole tensor
   EXPECT_EQ(find_cut(graph), y.id);
 }
 
@@ -156,7 +156,8 @@ TEST(SliceBatch, KeepsResultsAndGradients) {
       const Values parts = sliced_values(batch, slices);
       ASSERT_EQ(parts.size(), whole.size());
       for (const auto& [name, tensor] : whole) {
-        const double tolerance = name == "y" ? 0 : 1e-5;  // images alone have the same bits
+        // Y depends on single images, so its bits are equal.
+        const double tolerance = name == "y" ? 0 : 1e-5;
         const auto text = tests::difference(tensor.view(), parts.at(name).view(), tolerance);
         EXPECT_FALSE(text) << name << ": " << text.value_or("");
       }
@@ -181,7 +182,7 @@ TEST(SliceBatch, RefusesMoreSlicesThanImages) {
   EXPECT_THROW(slice_batch(graph, find_cut(graph).value(), 4), Error);
 }
 
-// The gradient of a slice needs no map of the slice before it: they never live at once.
+// A slice's gradient must not need a map of the previous slice, so that they never live at once.
 TEST(SliceBatch, FinishesTheGradientOfASliceBeforeThatOfTheOneBefore) {
   Graph graph;
   const Value y = network(images(graph, 4));

@@ -1,4 +1,4 @@
-// The decision which batch norms are fused, on tables of times: no clock has a part in it.
+// Tests which batch norms are fused for given times; the times come from tables, not from a clock.
 
 #include "layers/passes/timed_fusion.h"
 
@@ -31,7 +31,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Runs every op, by its loops.
+// Returns a table that runs every op by its reference loops.
 KernelTable table_of_all() {
   KernelTable table;
   table.otherwise(
@@ -46,7 +46,8 @@ KernelTable table_of_all() {
 
 constexpr BatchNormOptions with_gamma{.decay = 0.9, .epsilon = 1e-5, .scale = true};
 
-// Three equal norms of 4 channels, two of 6, and two of 8 that end blocks.
+// A step with three equal norms of 4 channels, two of 6 channels, and two of 8 channels that end
+// blocks.
 struct TimedStep {
   TimedStep() {
     Graph forward;
@@ -83,7 +84,7 @@ struct TimedStep {
         *graph, fusible, [this](const PlainNorms& plain) { return build(plain); }, seconds);
   }
 
-  // The channels of the norms, in the order of the graph.
+  // Returns the channel counts of the norms in the order of the graph.
   std::vector<std::int64_t> channels_of(const PlainNorms& norms) const {
     std::vector<std::int64_t> channels;
     for (const NodeIndex norm : norms) {
@@ -102,7 +103,7 @@ bool is_of_plain_form(const Op& op) {
   return op.name() == "batch_norm" || op.name() == "batch_norm_backward";
 }
 
-// A channel count that a node of a norm belongs to: that of its first image.
+// Returns the channel count of the norm to which a node belongs, which is that of its first image.
 std::int64_t channels_of(const Signature& signature) { return signature.in.front().shape[1]; }
 
 TEST(TimedFusion, KeepsEveryNormFusedThatIsNotFasterPlain) {
@@ -116,7 +117,7 @@ TEST(TimedFusion, KeepsEveryNormFusedThatIsNotFasterPlain) {
     return std::optional(0.0);
   }),
               IsEmpty())
-      << "forms that take equally long";
+      << "both forms take equally long";
 }
 
 TEST(TimedFusion, LeavesTheNormsPlainThatAreFasterSoAndNoOthers) {
@@ -197,13 +198,13 @@ TEST(TimedFusion, HasKeysThatTellNodesApartByTheirAttributes) {
     return std::ranges::count_if(ops,
                                  [&](const auto& row) { return row.first.starts_with(words); });
   };
-  EXPECT_EQ(with("batch_norm relu "), 2) << "of both images";
+  EXPECT_EQ(with("batch_norm relu "), 2) << "both images have such a norm";
   EXPECT_EQ(with("batch_norm ("), 1);
   EXPECT_GE(with("fused_conv 3x3 stride 1x1 pad 1 1 1 1"), 1);
   EXPECT_GE(with("fused_conv 3x3 stride 1x1 pad 0 0 0 0"), 1);
 }
 
-// The seconds of a whole step by the table.
+// Returns the seconds of a whole step according to the table.
 double sum_of(const Graph& step, const NodeSeconds& seconds) {
   double sum = 0;
   for (const Node& node : step.nodes()) {
@@ -238,7 +239,7 @@ TEST(TimedFusion, IsNeverSlowerThanAllPlainOrAllFused) {
     EXPECT_EQ(step.decide(seconds), plain) << "a pure function";
     mixed += plain.empty() || plain == all ? 0 : 1;
   }
-  EXPECT_GT(mixed, 20U) << "else the times were no test";
+  EXPECT_GT(mixed, 20U) << "otherwise the times would test nothing";
 }
 
 TEST(TimedFusion, CountsTheNormsOfEachFormOfAPipeline) {

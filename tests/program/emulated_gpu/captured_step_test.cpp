@@ -1,4 +1,4 @@
-// Steps that are captured into a CUDA graph and replayed have the bits of steps that are launched.
+// Checks that steps captured into a CUDA graph and replayed give the same bits as launched steps.
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ void PrintTo(const Numbers& numbers, std::ostream* out) { *out << numbers.name; 
 
 class EmulatedGpuCapture : public testing::TestWithParam<Numbers> {};
 
-// The checkpoints hold weights, moments, moving averages and the automatic loss scale. A scale that
-// rises every two steps overflows some step in four of them.
+// The checkpoints hold weights, moments, moving averages and the automatic loss scale. The scale
+// rises every two steps, so that one of four steps overflows.
 TEST_P(EmulatedGpuCapture, ChangesNoBitOfATraining) {
   const TemporaryFolder folder;
   const Words flags = small_resnet(with({"--num_batches=4"}, GetParam().flags));
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Numbers{"bf16_none", {"--precision=bf16", "--fusion=none"}}),
     name_of_numbers);
 
-// A power of two changes no digit of a gradient that neither overflows nor vanishes.
+// Scaling by a power of two is exact for gradients that neither overflow nor vanish.
 TEST(SlowEmulatedGpuLossScale, ChangesNoLossOfFewSteps) {
   const Words fp16 = small_resnet({"--num_batches=3", "--precision=fp16"});
   const Training small = train("gpu", with(fp16, {"--fp16_loss_scale=64"}));
@@ -73,7 +73,7 @@ TEST(SlowEmulatedGpuLossScale, ChangesNoLossOfFewSteps) {
   }
 }
 
-// Steps without finite gradients update nothing, so that the same images have the same loss.
+// Steps with non-finite gradients update nothing, so equal images have equal losses.
 TEST(EmulatedGpuLossScale, LeavesWeightsAloneIfGradientsOverflow) {
   const Words flags = small_resnet({"--num_batches=3", "--precision=fp16",
                                     "--synthetic_labels=fixed", "--fp16_enable_auto_loss_scale"});

@@ -1,5 +1,5 @@
-// Choices and measurements that the CUDA backend makes for itself, and choices that fail: the
-// unchanged program on the emulated GPU.
+// Runs the unchanged program on the emulated GPU and tests the choices and measurements that the
+// CUDA backend makes by itself, including choices that fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ Words joined(Words flags, const Words& more) {
   return flags;
 }
 
-// Everything that the run says on stderr in lines that contain these words.
+// Returns the stderr lines that contain these words.
 std::vector<std::string> lines_with(const Finished& run, const std::string& words) {
   std::vector<std::string> found;
   std::istringstream lines(run.err);
@@ -47,7 +47,7 @@ const Words resnet_in_f16{"--device=gpu",
 
                           "--notune"};
 
-// The losses that a run prints, without its speeds.
+// Returns the printed losses without the speeds.
 Words losses_in(const Finished& run) {
   Words losses;
   for (const std::string& line : run.step_lines()) {
@@ -81,7 +81,7 @@ TEST(EmulatedGpuChoices, TakesOtherEnginesWhereSomeDoNotRun) {
   EXPECT_EQ(losses_in(run), losses_in(whole));
   const auto notes = lines_with(run, "takes its place");
   ASSERT_FALSE(notes.empty());
-  EXPECT_EQ(std::set(notes.begin(), notes.end()).size(), notes.size()) << "one for each graph";
+  EXPECT_EQ(std::set(notes.begin(), notes.end()).size(), notes.size()) << "each graph has one note";
 }
 
 TEST(EmulatedGpuChoices, ComputesOnTheDeviceThatGpuIndicesName) {
@@ -140,7 +140,7 @@ TEST(EmulatedGpuChoices, TimesEnginesUnlessItIsToldNotTo) {
   EXPECT_EQ(losses_in(untuned), losses_in(hurried));
 }
 
-// The ranks would time different engines as the fastest, with other workspaces.
+// Without sharing, each rank might find another engine the fastest, with another workspace.
 TEST(EmulatedGpuChoices, RunsTheEnginesThatTheFirstHasTimedOnTwoDevices) {
   const TemporaryFolder folder;
   const Environment devices("CNN_EMULATED_DEVICES", "2");

@@ -11,8 +11,8 @@
 #include "tests/program/ranks.h"
 #include "tests/support/files.h"
 
-// Whole runs of the unchanged program on several emulated GPUs: by NCCL, which is emulated too, and
-// by way of the host; in one process and in several; and what becomes of them when a rank fails.
+// Tests runs of the unchanged program on several emulated GPUs. They exchange by emulated NCCL and
+// through the host, in one process and in several; some lose a rank.
 
 namespace cnn::tests {
 namespace {
@@ -36,17 +36,17 @@ Strings tiny(const Strings& more) {
                 more);
 }
 
-// Several buckets in each step.
+// Adds flags for several buckets per step.
 Strings in_buckets(const Strings& more) {
   return joined({"--comm_first_bucket_kb=16", "--comm_bucket_mb=1", "--comm_last_bucket_kb=16"},
                 more);
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
+// NOLINTNEXTLINE(bugprone-exception-escape): the exception comes from the library.
 struct GpuRun {
   Finished finished;
   nlohmann::json result;
-  std::vector<double> losses;  // without weight decay, one for each step
+  std::vector<double> losses;  // without weight decay, one per step
 };
 
 // processes: 0 starts the program without mpirun.
@@ -79,8 +79,8 @@ void expect_near(const std::vector<double>& gpu, const std::vector<double>& cpu,
   }
 }
 
-// Exchanges by NCCL and by way of the host, captured and not: losses of the CPU. Two ranks have one
-// order of sums, so that both ways have the same bits.
+// Exchanges by NCCL and through the host, with and without CUDA graphs, and expects the CPU's
+// losses. A sum over two ranks has only one order, so both backends give the same bits.
 void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) {
   const std::vector<double> cpu = losses_of("cpu", processes, flags);
   std::vector<std::vector<double>> all;
@@ -92,7 +92,8 @@ void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) 
         EXPECT_EQ(all.back(), all.front()) << backend << " " << graph;
       }
     }
-    EXPECT_EQ(all[all.size() - 1], all[all.size() - 2]) << backend << ": captured or not";
+    EXPECT_EQ(all[all.size() - 1], all[all.size() - 2])
+        << backend << ": captured and launched steps differ";
   }
 }
 
@@ -100,7 +101,7 @@ TEST_F(GpuExchange, MatchesTheLossesOfTheCpuByNcclAndByTheHost) {
   expect_losses_of_cpu(0, in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated"})), true);
 }
 
-// ResNet-20 on two devices of one process, in 16 bits, with several buckets in each step.
+// Trains ResNet-20 in 16 bits on two devices of one process, with several buckets per step.
 void expect_equal_bits_of_resnet(const Strings& numbers) {
   const Strings flags =
       joined(in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated"})),
@@ -138,15 +139,15 @@ TEST_F(GpuExchangeOfProcesses, MatchesTheLossesOfTheCpuWithTwoDevicesEach) {
       false);
 }
 
-// mpirun may kill the others before they have told how they end.
+// mpirun may kill the other ranks before they have printed their codes.
 void expect_code(const Finished& run, int rank, int code) {
   std::map<int, int> codes = codes_of(run);
   ASSERT_EQ(codes.count(rank), 1U) << run.err;
   EXPECT_EQ(codes[rank], code) << run.err;
 }
 
-// The first three reductions of each rank come before the first step, which is the only one that is
-// not captured; each step has one.
+// Each rank makes three reductions before the first step. Only the first step is not captured, and
+// each step has one reduction.
 TEST_F(GpuExchangeOfProcesses, NamesARankThatIsLostInACapturedStepByNccl) {
   const Environment fault("CNN_EMULATED_NCCL_FAULT", "kill:1:6");
   const Finished run =
@@ -250,7 +251,7 @@ TEST_F(GpuExchange, DelaysChangeNoBit) {
   EXPECT_EQ(losses_of("gpu", 0, flags), expected);
 }
 
-// The kernels of a step of this network are fewer than 100, so that a step in the middle breaks.
+// A step of this network has fewer than 100 kernels, so kernel 60 fails in the middle of a step.
 TEST_F(GpuExchange, NamesTheOperationWhoseKernelFails) {
   const Environment fault("CNN_EMULATED_KERNEL_FAULT", "0:60");
   const GpuRun run =
@@ -268,7 +269,7 @@ TEST_F(GpuExchange, SaysHowToNameTheOperationWhoseKernelFailsInAGraph) {
                                                HasSubstr("only with --sync_each_kernel")));
 }
 
-// The kernels of device 0 wait for those of device 1, of which one fails.
+// Returns a run in which a kernel of device 1 fails and the kernels of device 0 wait for it.
 GpuRun run_with_a_failed_peer(const std::string& backend) {
   const Environment fault("CNN_EMULATED_KERNEL_FAULT", "1:100");
   return run_on("gpu", 0,
@@ -284,7 +285,7 @@ TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsFor) {
   }
 }
 
-// Device d draws 400 + 50 d watts.
+// The emulation reports 400 + 50 d watts for device d.
 TEST_F(GpuExchange, TellsTelemetryOfTheDevicesThatItUses) {
   const GpuRun run = run_on("gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated"}));
   ASSERT_EQ(run.finished.status, 0) << run.finished.err;

@@ -1,4 +1,5 @@
-// The values of tf_cnn_benchmarks (tests/golden), computed by the program on the emulated GPU.
+// Compares the program on the emulated GPU with the reference values of tf_cnn_benchmarks in
+// tests/golden.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// A safetensors file in the making.
+// Collects the tensors of a safetensors file.
 class TensorsFile {
  public:
   template <class Element>
@@ -98,8 +99,8 @@ TEST_P(EmulatedGpuGolden, LossesAreThoseOfTheOriginal) {
        "--init_learning_rate=" + text("learning_rate"), "--weight_decay=" + text("weight_decay"),
        "--num_batches=" + std::to_string(expected.size())});
   ASSERT_EQ(run.base.size(), expected.size());
-  // The values of mobilenet are float64's: in step 1 float32 is 1.9e-4 away on the CPU and 2.1e-4
-  // in the order of sums of this device, where 2e-4 are allowed.
+  // The reference of mobilenet is in float64. In step 1, float32 deviates by 1.9e-4 on the CPU and,
+  // with this device's order of sums, by 2.1e-4; the tolerance is 2e-4.
   const double rounding = GetParam() == "mobilenet" ? 1.25 : 1;
   for (std::size_t step = 0; step < expected.size(); ++step) {
     const double allowed = rounding * golden.at("tolerance").at(step).get<double>() *

@@ -1,5 +1,6 @@
-// Kernels of a training step: ours and those of the libraries, as far as one execution of an engine
-// is one kernel. A step is launched and not replayed, so that each of its kernels is counted.
+// Counts the kernels of a training step, ours and those of the libraries; one execution of an
+// engine counts as one kernel. The steps are launched without a CUDA graph, so that every kernel
+// counts.
 
 #include <gtest/gtest.h>
 #include <string>
@@ -10,7 +11,7 @@
 namespace cnn::tests {
 namespace {
 
-// One step more makes the difference.
+// Returns the difference between runs of consecutive lengths.
 unsigned kernels_per_step(const Words& flags) {
   const auto count = [&flags](const char* batches) {
     const Training run =
@@ -30,7 +31,7 @@ TEST(EmulatedGpuKernels, AreFewerInAStepThatIsFused) {
   EXPECT_LT(convolutions, norms);
 }
 
-// The rows of a Markdown table end with the number of kernels.
+// Each row of the Markdown table ends with the number of kernels.
 TEST(SlowEmulatedGpuKernels, OfResnet50AreThoseOfTheTableOfPredictedSpeeds) {
   const std::string text = read_file(CNN_SOURCE_DIR "/layers/cuda/README.md");
   for (const std::string fusion : {"none", "bn", "conv"}) {

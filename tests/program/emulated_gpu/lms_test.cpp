@@ -1,5 +1,5 @@
-// Large models on the emulated GPU: copies between device and host on streams of their own, beside
-// the kernels, change no bit of a training.
+// Checks that LMS on the emulated GPU, whose copies run on streams beside the kernels, changes no
+// bit of a training.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Words flags_of(const Words& more) {
   return small_resnet(with({"--batch_size=8", "--num_batches=2", "--precision=fp16"}, more));
 }
 
-// Its step needs 35.7 MiB, 32 of them for a workspace of cuBLASLt.
+// Returns a training whose step needs 35.7 MiB, of which cuBLASLt's workspace takes 32.
 const Training& without_lms() {
   static const Training training = train("gpu", flags_of({}));
   return training;
@@ -49,7 +49,7 @@ TEST(SlowEmulatedGpuLms, SwapsTensorsByParametersOfTflms2AndKeepsEveryBit) {
       without_lms());
 }
 
-// It keeps too much for the budget of the others.
+// vdnn_conv keeps too many tensors for the other policies' budget.
 TEST(SlowEmulatedGpuLms, SwapsTensorsByVdnnConvAndKeepsEveryBit) {
   const Words flags = flags_of({"--batch_size=16"});
   expect_equal_bits(train("gpu", with(flags, {"--lms", "--lms_policy=vdnn_conv", "--lms_limit=36",

@@ -1,5 +1,5 @@
-// Losses of all networks on the emulated GPU against the recorded ones of the CPU (tests/losses),
-// in each precision and at each level of fusion.
+// Compares the losses of all networks on the emulated GPU with the CPU's recorded losses in
+// tests/losses, in each precision and at each level of fusion.
 
 #include <algorithm>
 #include <array>
@@ -41,7 +41,7 @@ std::string test_name(const testing::TestParamInfo<Setting>& info) {
   return name;
 }
 
-// Batch norms go into convolutions in fp16 only.
+// Only fp16 fuses batch norms into convolutions.
 constexpr std::array<std::array<const char*, 2>, 9> levels{{{"fp32_strict", "none"},
                                                             {"fp32_strict", "bn"},
                                                             {"fp32", "none"},
@@ -52,7 +52,7 @@ constexpr std::array<std::array<const char*, 2>, 9> levels{{{"fp32_strict", "non
                                                             {"bf16", "none"},
                                                             {"bf16", "bn"}}};
 
-// Every pair of precision and fusion once, on networks of a second.
+// Returns every pair of precision and fusion once, on networks that take a second.
 std::vector<Setting> pairs() {
   constexpr std::array quick{"resnet20", "cifar10_full", "resnet20_v2"};
   std::vector<Setting> settings;
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     "lenet", "mnist_deep", "cifar10_full", "alexnet_cifar",
                                     "resnet20", "resnet20_v2"})),
     test_name);
-// A step takes up to half a minute.
+// One step takes up to half a minute.
 INSTANTIATE_TEST_SUITE_P(
     SlowLarge, EmulatedGpuLosses,
     testing::ValuesIn(all_settings({"densenet40_k12", "mobilenet", "googlenet", "resnet50",

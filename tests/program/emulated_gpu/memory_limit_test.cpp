@@ -8,7 +8,7 @@
 namespace cnn::tests {
 namespace {
 
-// Returns what a step that cannot fit says of the memory of an emulated device, which has 2 GiB.
+// Runs a step that does not fit the 2 GiB of an emulated device.
 Finished run_too_large(const std::vector<std::string>& more) {
   const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
   std::vector<std::string> flags{"--device=gpu", "--data_name=cifar10", "--model=trivial",

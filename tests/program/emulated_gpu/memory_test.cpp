@@ -1,5 +1,5 @@
-// The largest batch that the search finds runs in just the memory that was searched for, on an
-// emulated GPU that has little more.
+// Checks that the largest batch that --find_max_batch finds fits an emulated GPU whose memory is
+// only slightly larger than the limit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t for_libraries = 768;  // MiB that a run leaves to them
+constexpr std::size_t for_libraries = 768;  // MiB that a run reserves for libraries
 
 int largest_batch(const Words& flags) {
   const Finished search = run_on_gpu(with(flags, {"--find_max_batch"}));
@@ -40,7 +40,7 @@ TEST(EmulatedGpuMemory, HoldsTheLargestBatchThatIsFound) {
   expect_largest_runs(small_resnet({"--num_batches=2", "--precision=fp16"}), 36);
 }
 
-// Half a minute: where tensors leave, the batch is large.
+// This takes half a minute, because swapping allows a large batch.
 TEST(SlowEmulatedGpuMemory, HoldsTheLargestBatchThatIsFoundWithSwapping) {
   expect_largest_runs(small_resnet({"--num_batches=2", "--precision=fp16", "--image_size=32",
                                     "--lms", "--lms_policy=vdnn_all", "--lms_size_threshold=16"}),

@@ -1,5 +1,5 @@
-// Trainings on two emulated GPUs that exchange by NCCL, as threads of one process and as two
-// processes: evaluation on the way, checkpoints, resuming, and tensors that are swapped beside it.
+// Tests trainings on two emulated GPUs that exchange by NCCL, as threads of one process and as two
+// processes. They cover evaluation during training, checkpoints, resuming and LMS.
 
 #include <cstdint>
 #include <gmock/gmock.h>
@@ -22,12 +22,12 @@ enum class Ranks : std::uint8_t { threads, processes };
 
 struct RankTraining {
   Finished run;
-  std::vector<double> base;  // losses without weight decay, one for each step
+  std::vector<double> base;  // losses without weight decay, one per step
   nlohmann::json result;
 };
 
-// The unchanged program on two devices of one process, or as two processes of mpirun with a device
-// each.
+// Runs the unchanged program on two devices of one process, or as two processes of mpirun with one
+// device each.
 class NcclTraining : public testing::TestWithParam<Ranks> {
  protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ class NcclTraining : public testing::TestWithParam<Ranks> {
     }
   }
 
-  // Runs it and expects that all ranks end well.
+  // Runs the training and expects that all ranks end with code 0.
   static RankTraining train_ranks(const Words& flags) {
     const TemporaryFolder folder;
     const std::string file = folder / "result.json";
@@ -104,8 +104,8 @@ TEST_P(NcclTraining, TrainsWithTheSameBitsWhenItEvaluatesOnTheWay) {
   }
 }
 
-// The budget is that of one device; both go by the plan of rank 0, which is made again by measured
-// times after the warm-up.
+// The budget is that of one device. Both ranks follow rank 0's plan, which the program makes again
+// from measured times after the warm-up.
 TEST_P(NcclTraining, TrainsWithTheSameBitsWhenItSwapsTensors) {
   const Words flags{"--batch_size=8", "--num_batches=2", "--num_warmup_batches=2",
                     "--precision=fp16"};

@@ -10,8 +10,8 @@
 #include "tests/program/ranks.h"
 #include "tests/support/files.h"
 
-// all_reduce_benchmark --device=gpu on emulated devices: by NCCL, which is emulated too, and by way
-// of the host; in one process and in several.
+// Tests all_reduce_benchmark --device=gpu on emulated devices, by emulated NCCL and through the
+// host, in one process and in several.
 
 namespace cnn::tests {
 namespace {
@@ -24,7 +24,7 @@ using Strings = std::vector<std::string>;
 class GpuReductions : public SeveralDevices {};
 class GpuReductionsOfProcesses : public SeveralDevicesOfProcesses {};
 
-// processes: 0 starts the benchmark without mpirun, with a thread for each device.
+// processes: 0 starts the benchmark without mpirun, with one thread per device.
 Finished reduce(int processes, const Strings& more) {
   const std::string program = "all_reduce_benchmark";
   Strings flags{"--device=gpu", "--comm_calibrate=off"};
@@ -44,7 +44,7 @@ Strings table_of(const std::string& backend, const Strings& more) {
   return flags;
 }
 
-// The cells of the table by column, one map for each row.
+// Returns the cells of the table by column, one map per row.
 std::vector<std::map<std::string, std::string>> rows_of(const Finished& run) {
   std::vector<std::map<std::string, std::string>> rows;
   Strings columns;
@@ -62,7 +62,7 @@ std::vector<std::map<std::string, std::string>> rows_of(const Finished& run) {
   return rows;
 }
 
-// Three sizes, from one number to 256 KiB. expected: cells of each row.
+// Checks three sizes from one number to 256 KiB. expected: cells of each row.
 void expect_right_sums(int processes, int ranks, const Strings& flags,
                        const std::map<std::string, std::string>& expected) {
   const TemporaryFolder folder;
@@ -84,7 +84,8 @@ void expect_right_sums(int processes, int ranks, const Strings& flags,
       EXPECT_EQ(rows[i].at(column), cell) << column << " of\n" << run.out;
     }
     EXPECT_EQ(rows[i].at("err"), "0") << run.out;
-    EXPECT_EQ(rows[i].count("memcpy_us"), 0U) << "the host's copies say nothing of a device";
+    EXPECT_EQ(rows[i].count("memcpy_us"), 0U)
+        << "the speed of host copies does not apply to a device";
     const json& row = result.at("rows")[i];
     EXPECT_EQ(row.at("algorithm"), rows[i].at("algo"));
     EXPECT_EQ(row.at("rings").is_null(), rows[i].at("algo") == "nccl");
@@ -143,7 +144,7 @@ TEST_F(GpuReductions, AreRightForTheGradientsOfAModel) {
   }
 }
 
-// So that the sums above are known to be looked at.
+// This proves that the benchmark checks the sums above.
 TEST_F(GpuReductions, ShowAWrongSumByTheHost) {
   const Finished run = reduce(0, table_of("ring", {"--comm_fault=rank=1,step=1,what=corrupt"}));
   EXPECT_EQ(run.status, 1);

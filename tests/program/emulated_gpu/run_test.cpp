@@ -1,5 +1,5 @@
-// Whole runs on the emulated GPU: evaluation on the way, checkpoints, real images, other modes and
-// all that a run writes.
+// Tests whole runs on the emulated GPU: evaluation during training, checkpoints, real images, other
+// modes and all output files.
 
 #include <algorithm>
 #include <cstdint>
@@ -47,7 +47,7 @@ TEST(EmulatedGpuRun, TrainsWithTheSameBitsWhenItEvaluatesOnTheWay) {
   }
 }
 
-// The last line of an evaluation that says how many examples were right.
+// Returns the evaluation's last line with the number of correct examples.
 std::string accuracy_of(const Finished& run) {
   EXPECT_EQ(run.status, 0) << run.err;
   const std::size_t at = run.out.rfind("Accuracy @ 1 = ");
@@ -94,7 +94,7 @@ std::string random_bytes(std::mt19937& random, std::size_t count) {
   return bytes;
 }
 
-// Files of MNIST with 24 random images, for training and evaluation.
+// Writes MNIST files with 24 random images for training and evaluation.
 void write_digits(const TemporaryFolder& folder) {
   constexpr std::uint32_t count = 24, size = 28;
   std::mt19937 random(7);
@@ -120,7 +120,7 @@ TEST(EmulatedGpuRun, MatchesTheLossesOfTheCpuOnFilesOfMnist) {
       1e-4);
 }
 
-// Files of CIFAR-10 with three random images each, and the flags of a training on them.
+// Writes CIFAR-10 files with three random images each and returns flags for training on them.
 Words write_pictures(const TemporaryFolder& folder) {
   std::mt19937 random(9);
   for (const std::string file : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
@@ -135,7 +135,7 @@ Words write_pictures(const TemporaryFolder& folder) {
           "--batch_size=2", "--init_learning_rate=0.01"};
 }
 
-// Images are cropped and mirrored, which the seed decides, and copied while the step before runs.
+// Images are cropped and mirrored at random by the seed, and copied while the previous step runs.
 TEST(EmulatedGpuRun, MatchesTheLossesOfTheCpuOnFilesOfCifar) {
   const TemporaryFolder folder;
   expect_losses_of_the_cpu(with(write_pictures(folder), {"--num_batches=3"}), 2e-3);

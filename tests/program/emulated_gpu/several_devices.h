@@ -6,10 +6,10 @@
 
 #include "tests/program/ranks.h"
 
-// A fixture of runs on several emulated GPUs, in one process or in several.
+// Fixtures for runs on several emulated GPUs, in one process or in several.
 namespace cnn::tests {
 
-// Sets the environment of the emulation, with two devices for each process.
+// Sets up the environment of the emulation with two devices per process.
 class SeveralDevices : public testing::Test {
  protected:
   void SetUp() override { set_devices(2); }
@@ -18,14 +18,14 @@ class SeveralDevices : public testing::Test {
     setenv("CNN_EMULATED_DEVICES", std::to_string(count).c_str(), 1);
   }
 
-  // The time that mpirun leaves the other ranks to end by themselves, in seconds.
+  // The seconds that mpirun leaves the other ranks to end by themselves.
   const Environment grace{"OMPI_MCA_odls_base_sigkill_timeout", "4"};
   const Environment watchdog{"MPIEXEC_TIMEOUT", "300"};
   const Environment network{"OMPI_MCA_btl", "self,vader"};
   const Environment libraries{"LD_LIBRARY_PATH", CNN_EMULATED_FOLDER};
 };
 
-// Skips where several processes cannot be started.
+// Skips its tests on machines that cannot start several processes.
 class SeveralDevicesOfProcesses : public SeveralDevices {
  protected:
   void SetUp() override {

@@ -36,7 +36,7 @@ TEST(EmulatedGpuTraining, HasTheLossesOfTheCpuWhereTensorsAreSwapped) {
                            2e-3, {"--lms", "--lms_policy=vdnn_all"});
 }
 
-// Other delays let independent work meet in other orders, which must not change a bit.
+// Other random delays reorder independent work, which must not change any bit.
 TEST(EmulatedGpuTraining, HasTheSameBitsWhateverTheDelaysAre) {
   const Words flags{"--data_name=cifar10", "--model=resnet20", "--batch_size=2", "--num_batches=2"};
   const Training first = train("gpu", flags);

@@ -1,4 +1,4 @@
-// Engines of cuDNN that are timed on the emulated GPU, and the cache that keeps the choice.
+// Tests the timing of cuDNN's engines on the emulated GPU and the cache that keeps the choices.
 
 #include <cstddef>
 #include <fstream>
@@ -30,11 +30,11 @@ TEST(EmulatedGpuTuning, IsReadFromTheCacheByALaterRun) {
   EXPECT_FALSE(tuned.base.empty());
   const Training again = train("gpu", with(flags, {"--tune"}));
   EXPECT_EQ(again.base, tuned.base);
-  EXPECT_TRUE(read_file(folder / "plans") == kept) << "nothing is timed again";
+  EXPECT_TRUE(read_file(folder / "plans") == kept) << "no engine is timed again";
   EXPECT_EQ(train("gpu", flags).base, tuned.base);
 }
 
-// The cache of a user serves all runs, which may end at the same moment.
+// A user's cache serves all runs, and two of them may end at the same moment.
 TEST(EmulatedGpuTuning, KeepsTheChoicesOfTwoProcessesAtOnceWhole) {
   const TemporaryFolder folder;
   const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
@@ -57,13 +57,15 @@ TEST(EmulatedGpuTuning, KeepsTheChoicesOfTwoProcessesAtOnceWhole) {
                           HasSubstr("x 4x16x16x16 "), HasSubstr("x 5x16x16x16 ")));
 }
 
-// ResNet-20 in fp16 with batch norms fused where that is faster, and a plan cache in the folder.
+// Returns flags of ResNet-20 in fp16 that fuses batch norms if that is faster, with a plan cache in
+// the folder.
 Words timed_layers(const TemporaryFolder& folder) {
   return small_resnet({"--num_batches=2", "--precision=fp16", "--fusion=conv",
                        "--plan_cache=" + (folder / "plans")});
 }
 
-// Sets the seconds of nodes in a plan cache: times come from the emulation else.
+// Overwrites the seconds of nodes in a plan cache, because measured times would come from the
+// emulation.
 void set_seconds(const std::string& file, const std::function<double(const std::string&)>& of) {
   std::istringstream lines(read_file(file));
   std::ofstream out(file);

@@ -1,6 +1,6 @@
-// Replaces pread() in the program that it is preloaded into. READS_LOG=FILE: each read of a
-// TFRecord shard adds a line of rank, file name, offset and bytes. READS_DELAY_MS=N: each read of a
-// shard takes that long.
+// Replaces pread() in a program that preloads this library. With READS_LOG=FILE, each read of a
+// TFRecord shard appends a line of rank, file name, offset and bytes. With READS_DELAY_MS=N, each
+// read of a shard takes N ms longer.
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
@@ -32,10 +32,10 @@ void watch(int descriptor, std::size_t bytes, off_t offset) {
     const std::string line = std::string(rank == nullptr ? "0" : rank) + " " +
                              path.substr(path.rfind('/') + 1) + " " + std::to_string(offset) + " " +
                              std::to_string(bytes) + "\n";
-    // Appending one line by one call keeps lines of several processes apart.
+    // Appending each line by one call keeps the lines of several processes intact.
     const int file = ::open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-      std::abort();  // a test must not take an incomplete log for the truth
+      std::abort();  // aborts, because a test must not trust an incomplete log
     }
     ::close(file);
   }

@@ -13,7 +13,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// Streams of both directions of a device, to be kept busy.
+// Streams that keep both directions of a device's link busy.
 class Link {
  public:
   explicit Link(LinkSpeed speed, CopyJitter jitter = {})
@@ -21,7 +21,7 @@ class Link {
         out_(device_.make_stream(Lane::copy_out)),
         in_(device_.make_stream(Lane::copy_in)) {}
 
-  // Seconds that copies of so many bytes take which start at once.
+  // Returns the seconds that copies in both directions take if they start together.
   double copy(std::size_t out, std::size_t in, int times = 1) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < times; ++i) {
@@ -38,7 +38,8 @@ class Link {
     return seconds;
   }
 
-  // The fastest of some: others use the processors too. Tries until one took less than `enough`.
+  // Returns the fastest of several runs, because other jobs use the processors too. Stops at the
+  // first run that takes less than `enough`.
   double best_copy(std::size_t out, std::size_t in, double enough) {
     constexpr int attempts = 60;
     double best = copy(out, in);
@@ -71,7 +72,7 @@ TEST(Bus, MovesEachDirectionAtItsSpeed) {
 TEST(Bus, LimitsNothingWhereNoSpeedIsGiven) {
   Link link({.in = 1e6});
   EXPECT_LT(link.best_copy(4'000'000, 0, 1), 1)
-      << "it would take 4 s as slow as the other direction";
+      << "at the other direction's speed it would take 4 s";
 }
 
 TEST(Bus, LeavesOtherLanesAlone) {
@@ -100,7 +101,8 @@ TEST(Bus, SharesWhatBothDirectionsHaveTogether) {
 
 TEST(Bus, SharesInProportionAndGivesAllToTheOneThatIsLeft) {
   Link link({.out = 200e6, .in = 100e6, .both = 150e6});
-  // Both at half speed until `out` is through, after 40 ms; then 2 of 4 MB are left of `in`.
+  // Both copies run at half speed until `out` ends after 40 ms; then 2 of the 4 MB of `in` are
+  // left.
   const double both = link.best_copy(4'000'000, 4'000'000, 0.075);
   EXPECT_GE(both, 0.0595);
   EXPECT_LT(both, 0.075);

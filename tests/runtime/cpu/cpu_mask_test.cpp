@@ -34,7 +34,7 @@ TEST(CpuMask, HasWhatWasAddedAtEveryEdgeOfAWord) {
   }
   EXPECT_EQ(cpus_of(mask), cpus);
   mask.add(64);
-  EXPECT_EQ(cpus_of(mask), cpus) << "it was there already";
+  EXPECT_EQ(cpus_of(mask), cpus) << "the processor was in the mask already";
 }
 
 TEST(CpuMask, ReadsTheProcessorsOfTheCallingThread) {
@@ -47,7 +47,7 @@ TEST(CpuMask, ReadsTheProcessorsOfTheCallingThread) {
   }());
 }
 
-// In threads of their own, so that the others of this test keep their processors.
+// Binds threads of their own, so that the other threads of this test keep their processors.
 TEST(CpuMask, BindsTheCallingThread) {
   const int last = allowed_cpus().back();
   std::thread([last] {
@@ -68,7 +68,7 @@ TEST(CpuMask, BindsAnotherThread) {
       CpuMask mask;
       mask.add(before.front());
       EXPECT_TRUE(mask.bind(inner));
-      EXPECT_EQ(allowed_cpus(), before) << "the binding thread is as it was";
+      EXPECT_EQ(allowed_cpus(), before) << "the calling thread's mask is unchanged";
     }).join();
     EXPECT_EQ(allowed_cpus(), std::vector<int>{before.front()});
   }).join();
@@ -77,7 +77,7 @@ TEST(CpuMask, BindsAnotherThread) {
 TEST(CpuMask, IsRefusedWithoutAProcessorThatIsThere) {
   const std::vector<int> before = allowed_cpus();
   CpuMask mask;
-  EXPECT_FALSE(mask.bind()) << "no processor at all";
+  EXPECT_FALSE(mask.bind()) << "an empty mask has no processor";
   mask.add(CpuMask::most_cpus - 1);
   EXPECT_FALSE(mask.bind());
   EXPECT_EQ(allowed_cpus(), before);

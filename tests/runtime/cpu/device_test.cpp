@@ -30,12 +30,12 @@ TEST(CpuDevice, KeepsItsMemoryLimitAndTakesBytesBack) {
     EXPECT_EQ(device.memory_bytes(), 400U);
     try {
       device.allocate(500);
-      FAIL() << "beyond the limit";
+      FAIL() << "allocated beyond the limit";
     } catch (const Error& error) {
       EXPECT_STREQ(error.what(),
                    "out of memory: 500 bytes asked, 400 of the device's limit of 1000 are left");
     }
-    EXPECT_NO_THROW(device.allocate_host(5000)) << "the host is not the device";
+    EXPECT_NO_THROW(device.allocate_host(5000)) << "the device's limit does not apply to the host";
   }
   EXPECT_EQ(device.memory_bytes(), 1000U);
 }

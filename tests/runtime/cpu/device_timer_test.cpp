@@ -13,7 +13,7 @@
 namespace cnn::tests {
 namespace {
 
-// Work of that length, which counts its runs.
+// Returns work that takes that long and counts its runs.
 std::function<void()> sleeping(DeviceTimer& timer, std::chrono::milliseconds length, int& runs) {
   return [&timer, length, &runs] {
     timer.stream().host([length, &runs] {
@@ -37,7 +37,7 @@ TEST(DeviceTimer, RunsAlternativesSeveralTimesButNotTheHopelessOnes) {
   EXPECT_GE(seconds[1], 0.01);
   EXPECT_GE(seconds[2], 0.012);
   EXPECT_LT(seconds[1], 0.1);
-  EXPECT_EQ(slow, 2) << "a first run, and one that is timed";
+  EXPECT_EQ(slow, 2) << "one warm-up run and one timed run";
   EXPECT_GT(fast, 2);
   EXPECT_TRUE(timer.seconds_of_each({}).empty());
 }

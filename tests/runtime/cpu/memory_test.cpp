@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A made-up root with proc and sys.
+// A fake root folder with proc and sys.
 class AvailableMemory : public ::testing::Test {
  public:
   AvailableMemory() {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20U;
 
-// Sizes of some pages, of huge ones, and of neither.
+// Some sizes are multiples of pages, some of huge pages, some of neither.
 const std::size_t sizes[] = {4096, 4096 + 64, 100'032, 2 * mib, 2 * mib + 64, 5 * mib};
 
 TEST(GuardPages, LetEveryByteBeWritten) {
@@ -57,9 +57,9 @@ TEST(GuardPagesDeathTest, EndTheProgramThatWritesThePageBelow) {
 }
 
 TEST(AllocatePages, GivesBackWhatItTook) {
-  for (int i = 0; i < 200; ++i) {  // more addresses than there are, were they kept
+  for (int i = 0; i < 200; ++i) {  // without release() the address space would not suffice
     HostBytes memory = allocate_pages(std::size_t{1} << 40U);
-    if (memory.data != nullptr) {  // a machine may refuse it at once
+    if (memory.data != nullptr) {  // a machine may refuse so much at once
       memory.release(memory.data);
     }
   }

@@ -27,7 +27,7 @@ TEST(CpuStream, RunsWorkInOrderOnAnotherThread) {
   const auto stream = device.make_stream(Lane::compute);
   std::vector<int> order;
   std::thread::id thread = std::this_thread::get_id();
-  for (int i = 0; i < 3000; ++i) {  // more than the queue holds
+  for (int i = 0; i < 3000; ++i) {  // more entries than the queue holds
     stream->host([&order, i] { order.push_back(i); });
   }
   stream->host([&thread] { thread = std::this_thread::get_id(); });
@@ -53,7 +53,7 @@ TEST(CpuStream, LanesOverlap) {
   const auto b = device.make_stream(Lane::side);
   std::promise<void> from_a;
   std::promise<void> from_b;
-  // Each waits for the other: possible only if both run at once.
+  // Each task waits for the other, which works only if both run at once.
   a->host([&] {
     from_a.set_value();
     from_b.get_future().wait();
@@ -74,7 +74,7 @@ TEST(CpuStream, RunsComputeOnTheCallerWhenAsked) {
   std::thread::id of_side;
   compute->host([&] { of_compute = std::this_thread::get_id(); });
   side->host([&] { of_side = std::this_thread::get_id(); });
-  EXPECT_EQ(of_compute, std::thread::id()) << "only once it is synchronised";
+  EXPECT_EQ(of_compute, std::thread::id()) << "work runs only at the synchronisation";
   compute->synchronize();
   side->synchronize();
   EXPECT_EQ(of_compute, std::this_thread::get_id());
@@ -185,7 +185,7 @@ TEST(CpuEvent, OrdersTwoStreams) {
   const auto first = device.make_stream(Lane::compute);
   const auto second = device.make_stream(Lane::side);
   const auto event = device.make_event();
-  for (int round = 0; round < 50; ++round) {  // the same event again and again
+  for (int round = 0; round < 50; ++round) {  // reuses one event
     int value = 0;
     int seen = 0;
     first->host([&value] {
@@ -201,7 +201,7 @@ TEST(CpuEvent, OrdersTwoStreams) {
   }
 }
 
-// Record 2 is made first, on another thread, and has to wait for record 1.
+// Another thread makes record 2 first, which must wait for record 1.
 TEST(CpuEvent, ReachesItsRecordsInTheirOrder) {
   CpuEvent event;
   EXPECT_EQ(event.records(), 0U);
@@ -226,7 +226,7 @@ TEST(CpuStream, CopiesByItsCopierAndPreparesBeforeTheFirstEntry) {
   std::byte from{9}, to{};
   stream.copy(&to, &from, 1);
   stream.host([&] { order.push_back(to == from ? 1 : 2); });
-  EXPECT_TRUE(order.empty()) << "the feeder runs nothing before it synchronises";
+  EXPECT_TRUE(order.empty()) << "the caller runs no work before it synchronises";
   stream.synchronize();
   EXPECT_EQ(order, (std::vector{0, 1}));
 }
@@ -248,7 +248,7 @@ TEST(CpuEvent, MakesAWaitStandForTheRecordsBeforeItOnly) {
   fast->record(*event);
   fast->wait(*event);
   slow->host([&] { release.get_future().wait(); });
-  slow->record(*event);  // moved: but the wait came before
+  slow->record(*event);  // the event moves on, but the wait refers to the earlier record
   fast->synchronize();
   release.set_value();
   slow->synchronize();

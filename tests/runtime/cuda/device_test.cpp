@@ -16,7 +16,7 @@ namespace cnn::cuda {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::int64_t long_spin = 20'000'000;  // clocks: about 10 ms
+constexpr std::int64_t long_spin = 20'000'000;  // clock cycles, about 10 ms
 
 TEST(CudaDevices, AreCountedOrTheReasonIsToldWhyThereAreNone) {
   const DeviceCount found = count_devices();
@@ -44,7 +44,7 @@ TEST(CudaDevices, WriteTheirUuidAsToolsDo) {
   EXPECT_EQ(uuid_text(uuid), "00112233-4455-6677-8899-aabbccddeeff");
 }
 
-// Tests that need a device; without one they are skipped by name.
+// Skips its tests by name on a machine without a CUDA device.
 class CudaDeviceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ class CudaDeviceTest : public testing::Test {
 
   CudaDevice& device() { return *device_; }
 
-  // Numbers on the host, in memory that the device copies from fastest.
+  // Returns numbers in pinned host memory, from which the device copies fastest.
   Buffer pinned(std::span<const std::int32_t> values) {
     Buffer buffer = device_->allocate_host(values.size_bytes());
     std::memcpy(buffer.data(), values.data(), values.size_bytes());
@@ -147,7 +147,7 @@ TEST_F(CudaDeviceTest, RefusesALaunchThatCannotBe) {
   const auto stream = device().make_stream(Lane::compute);
   const Buffer data = device().allocate(4096 * sizeof(float));
   EXPECT_THROW(tests::reverse(*stream, reinterpret_cast<float*>(data.data()), 4096, 0), Error);
-  stream->synchronize();  // the refusal is not told again
+  stream->synchronize();  // reports the refusal only once
 }
 
 TEST_F(CudaDeviceTest, OrdersStreamsByEvents) {
@@ -171,7 +171,7 @@ TEST_F(CudaDeviceTest, RunsHostWorkInOrder) {
   const Buffer data = device().allocate(host.bytes());
   const auto stream = device().make_stream(Lane::compute);
   std::vector<std::int32_t> seen;
-  for (int i = 0; i < 600; ++i) {  // more than the stream keeps at a time
+  for (int i = 0; i < 600; ++i) {  // more entries than the stream holds at a time
     *ints(host) = 0;
     stream->host([&seen, i] { seen.push_back(i); });
   }
@@ -233,8 +233,8 @@ TEST_F(CudaDeviceTest, StampsTheTimeAtWhichAStreamGetsThere) {
     EXPECT_LE(before, start);
     EXPECT_GT(end - start, std::chrono::milliseconds(2));
     EXPECT_LE(end, later);
-    // The difference is exact enough: how late the host hears of the origin on a loaded machine is
-    // in all stamps.
+    // All stamps share the delay with which a loaded host learns the origin, so their difference
+    // stays exact.
     EXPECT_LE(later - start, after - before + std::chrono::microseconds(100));
   }
 }
@@ -248,7 +248,7 @@ TEST_F(CudaDeviceTest, SaysHowMuchWasAskedWhenMemoryIsOut) {
     EXPECT_TRUE(what.starts_with("out of memory: 1125899906842624 bytes asked, ")) << what;
     EXPECT_NE(what.find(device().name()), std::string::npos) << what;
   }
-  EXPECT_GT(device().allocate(1024).bytes(), 0U) << "and works on";
+  EXPECT_GT(device().allocate(1024).bytes(), 0U) << "the device still works";
 }
 
 TEST_F(CudaDeviceTest, RefusesStreamsOfAnotherDevice) {

@@ -25,7 +25,7 @@ TEST(CudaError, IsThrownForAnythingButSuccess) {
   }
 }
 
-// Kernels fail while the host has gone on to others.
+// A kernel's failure may appear only after the host has gone on to other operations.
 TEST(CudaError, SaysWhichErrorsAnEarlierOperationMayHaveMade) {
   for (const auto& [status, is_left] :
        {std::pair(cudaErrorLaunchFailure, true), std::pair(cudaErrorIllegalAddress, true),

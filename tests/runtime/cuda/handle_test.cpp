@@ -6,7 +6,7 @@
 namespace cnn::cuda {
 namespace {
 
-// A C library in small: a handle is a pointer, its destroyer returns a status.
+// A miniature C library: a handle is a pointer, and its destroy function returns a status.
 struct Thing {
   int destroyed = 0;
 };

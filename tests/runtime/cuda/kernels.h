@@ -7,15 +7,15 @@
 
 namespace cnn::cuda::tests {
 
-// data[i] = data[i] * factor + 1.
+// Computes data[i] = data[i] * factor + 1.
 void scale_and_add_one(Stream& stream, std::int32_t* data, int count, std::int32_t factor);
 
-// The block's elements back to front, by way of its shared memory. spare_bytes: shared memory that
-// stands unused before them.
+// Reverses the elements of one block by way of its shared memory. `spare_bytes` of shared memory
+// before them stay unused.
 void reverse(Stream& stream, float* data, int count, std::size_t spare_bytes);
 void reverse(Stream& stream, double* data, int count, std::size_t spare_bytes);
 
-// Keeps the stream busy for about that many clocks of the device.
+// Keeps the stream busy for about `clocks` clock cycles of the device.
 void spin(Stream& stream, std::int64_t clocks);
 
 }  // namespace cnn::cuda::tests

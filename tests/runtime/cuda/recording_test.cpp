@@ -12,7 +12,7 @@
 namespace cnn::cuda {
 namespace {
 
-// A small step on two lanes: in by one, out by the other, host work at its end.
+// A small step on two lanes: one lane copies in, the other copies out, and host work ends the step.
 class CudaRecordingTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -30,7 +30,7 @@ TEST(Support, SaysWhatTheRuntimeSaidOtherwise) {
             "cudaErrorNoDevice: no CUDA-capable device is detected");
   EXPECT_EQ(why_no_device(cudaSuccess, 13000, 13000),
             "cudaErrorNoDevice: no CUDA-capable device is detected");
-  // A driver that is older than the toolkit by its minor version only is good enough.
+  // A driver that is older than the toolkit only in its minor version is compatible.
   EXPECT_THAT(why_no_device(cudaErrorNoDevice, 12000, 12080), HasSubstr("no CUDA-capable device"));
 }
 

@@ -18,7 +18,7 @@ class EmulatedCapture : public EmulatedGpu {
     ASSERT_EQ(cudaEventRecord(event, other), cudaSuccess);
     ASSERT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaSuccess);
   }
-  // The capture ends invalid, for this reason.
+  // Checks that the capture ends as invalid for this reason.
   void expect_invalid(const std::string& why) {
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);

@@ -13,7 +13,7 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// A device of which another is the current one of the calling thread.
+// A device that is not the current one of the calling thread.
 class DeviceBesideTheCurrent : public EmulatedGpu {
  protected:
   void SetUp() override {
@@ -33,7 +33,7 @@ int device_of(const Buffer& buffer) {
   return block == nullptr ? -1 : block->device;
 }
 
-// All attributes are the file's, so that another machine is another file.
+// The file gives all attributes, so another file describes another machine.
 TEST(DescribedDevice, HasTheAttributesOfItsFile) {
   const TemporaryFolder folder;
   folder.write("small.json", R"({"cudnn": {"deviceName": "Small", "deviceVer": 860,
@@ -53,7 +53,7 @@ TEST(DescribedDevice, HasTheAttributesOfItsFile) {
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nullptr, threads, shared_bytes);
     return blocks;
   };
-  EXPECT_EQ(resident(512, 0), 2) << "of 64 registers for each thread";
+  EXPECT_EQ(resident(512, 0), 2) << "each thread has 64 registers";
   EXPECT_EQ(resident(128, 0), 3);
   EXPECT_EQ(resident(128, 2048), 2);
   set_up({});
@@ -95,7 +95,7 @@ TEST_F(DeviceBesideTheCurrent, HasStreamsAndEventsOfItsOwn) {
   EXPECT_EQ(cnn::cuda::native(*lane)->device, 1);
   leave();
   const std::unique_ptr<Event> mark = device->make_event();
-  lane->record(*mark);  // which only an event of the same device can be
+  lane->record(*mark);  // only an event of the stream's device can be recorded
   lane->synchronize();
 }
 
@@ -116,7 +116,7 @@ TEST_F(DeviceBesideTheCurrent, StartsWhatOthersWaitForBeforeComputeAndSideWorkLa
   const auto priority = [&](Lane lane) {
     return cnn::cuda::native(*device->make_stream(lane))->priority;
   };
-  const int compute = priority(Lane::compute);  // lower numbers start first
+  const int compute = priority(Lane::compute);  // a lower number has a higher priority
   EXPECT_LT(priority(Lane::copy_in), compute);
   EXPECT_LT(priority(Lane::copy_out), compute);
   EXPECT_LT(priority(Lane::communicate), compute);

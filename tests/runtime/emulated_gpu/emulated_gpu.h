@@ -15,7 +15,8 @@
 
 namespace cnn::tests::emulated {
 
-// Two small devices, and objects of the runtime that go with the test. Violations are kept.
+// Fixture with two small emulated devices. It destroys the runtime objects of a test and keeps
+// violations.
 class EmulatedGpu : public testing::Test {
  protected:
   void SetUp() override {
@@ -30,7 +31,7 @@ class EmulatedGpu : public testing::Test {
               cudaSuccess);
   }
   void TearDown() override {
-    cudaSetDevice(1);  // a test may have broken the first one, which then frees nothing
+    cudaSetDevice(1);  // a test may have broken device 0, which then frees nothing
     for (const auto& undo : undo_) {
       undo();
     }
@@ -55,7 +56,7 @@ class EmulatedGpu : public testing::Test {
     return made;
   }
 
-  // Queues *to = *from + 1.
+  // Launches a kernel that computes *to = *from + 1.
   static cudaError_t launch_increment(std::int32_t* to, const std::int32_t* from, cudaStream_t on) {
     add_kernel(increment);
     void* parameters[] = {&to, &from};
@@ -75,7 +76,7 @@ class EmulatedGpu : public testing::Test {
   std::vector<std::function<void()>> undo_;
 };
 
-// The one violation that there was, named by these words.
+// Expects exactly one violation, which contains these words.
 inline void expect_violation(const std::string& words) {
   EXPECT_THAT(ExpectViolations::take(), testing::ElementsAre(testing::HasSubstr(words)));
 }

@@ -100,7 +100,7 @@ TEST_F(EmulatedMemoryDeathTest, ForbidsHostAccessToDeviceMemory) { EXPECT_DEATH(
 
 TEST_F(EmulatedMemory, ForbidsKernelAccessToUnpinnedHostMemory) {
   if (grid::address_sanitizer_is_on()) {
-    GTEST_SKIP() << "kernels are compiled without hooks there";
+    GTEST_SKIP() << "that build compiles kernels without hooks";
   }
   cnn::cuda::CudaDevice device;
   std::vector<std::int32_t> numbers(4);
@@ -125,7 +125,7 @@ TEST_F(EmulatedMemoryDeathTest, BehindABlockIsClosedToKernels) {
       "");
 }
 
-// Kernels run on stacks of their own, which the sanitizer is told of.
+// Kernels run on fiber stacks, which the emulation registers with the sanitizer.
 TEST_F(EmulatedMemoryDeathTest, BehindARegisteredBlockIsWatchedByTheAddressSanitizer) {
   if (!grid::address_sanitizer_is_on()) {
     GTEST_SKIP() << "this build has no AddressSanitizer";

@@ -18,7 +18,7 @@ TEST_F(EmulatedStream, QueuesWorkAndRunsNothingAtOnce) {
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
   EXPECT_EQ(*host, 6);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "not ready is no error to remember";
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "cudaErrorNotReady is not kept";
 }
 
 TEST_F(EmulatedStream, WithoutAWaitReadsWhatIsThereAndWithOneWhatIsMade) {
@@ -79,7 +79,7 @@ TEST_F(EmulatedStream, RefusesALaunchThatADeviceCannotRun) {
   void* parameters[] = {&value};
   EXPECT_EQ(cudaLaunchKernel(entry, dim3(1), dim3(1), parameters, 0, stream),
             cudaErrorInvalidDeviceFunction)
-      << "it is not in the table";
+      << "the kernel is not in the table";
   add_kernel(kernel);
   EXPECT_EQ(cudaLaunchKernel(entry, dim3(1), dim3(1025), parameters, 0, stream),
             cudaErrorInvalidValue);
@@ -93,7 +93,7 @@ TEST_F(EmulatedStream, RefusesALaunchThatADeviceCannotRun) {
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
 }
 
-// A fault stays: every later call of the device fails, and host work is skipped.
+// A fault is sticky: every later call of the device fails, and the streams skip host work.
 TEST_F(EmulatedStream, StaysBrokenAfterAFault) {
   void (*kernel)(int) = [](int) { throw std::runtime_error("the kernel broke"); };
   add_kernel(kernel);
@@ -112,7 +112,7 @@ TEST_F(EmulatedStream, StaysBrokenAfterAFault) {
   EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure) << "sticky";
   void* more = nullptr;
   EXPECT_EQ(cudaMalloc(&more, 16), cudaErrorLaunchFailure);
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess) << "the other device works on";
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess) << "the other device still works";
   EXPECT_EQ(cudaMalloc(&more, 16), cudaSuccess);
   EXPECT_EQ(cudaFree(more), cudaSuccess);
 }

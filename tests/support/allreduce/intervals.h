@@ -9,11 +9,11 @@
 
 namespace cnn::allreduce {
 
-// A set of elements, as the ranges that make it up.
+// A set of elements, stored as disjoint ranges.
 class Intervals {
  public:
   bool meets(const Range& range) const {
-    const auto next = ends_.lower_bound(range.end);  // the first that begins behind the range
+    const auto next = ends_.lower_bound(range.end);  // the first range that begins behind this one
     return next != ends_.begin() && std::prev(next)->second > range.begin;
   }
   void add(Range range) {
@@ -29,7 +29,8 @@ class Intervals {
   }
   void clear() { ends_.clear(); }
   bool empty() const { return ends_.empty(); }
-  const std::map<std::size_t, std::size_t>& ends() const { return ends_; }  // by begin
+  // End of each range by its begin.
+  const std::map<std::size_t, std::size_t>& ends() const { return ends_; }
 
  private:
   std::map<std::size_t, std::size_t> ends_;

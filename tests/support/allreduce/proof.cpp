@@ -17,8 +17,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// The buffer cut at every begin and end that any rank's list names: within a piece all elements
-// fare alike.
+// Cuts the buffer at every begin and end in any rank's list, so that all elements of a piece
+// undergo the same operations.
 class Pieces {
  public:
   Pieces(std::span<const RankPlan> plans, std::size_t elements) : elements_(elements) {
@@ -60,26 +60,26 @@ class Pieces {
   std::vector<std::size_t> bounds_;
 };
 
-struct Arrived {  // in the scratch
+struct Arrived {  // data that arrived in the scratch buffer
   Range range;
   std::vector<SumId> sums;
 };
 
-// The messages that a chunk of a rank has posted and not yet waited for.
+// The messages that a chunk of a rank has posted but not yet waited for.
 struct Pending {
   Intervals reads, writes;
 };
 
 struct Fiber {  // one chunk of one rank
   std::size_t next = 0;
-  std::size_t open_messages = 0;  // posted, not matched
+  std::size_t open_messages = 0;  // posted but unmatched messages
   std::size_t chunks_to_wait_for = 0;
-  Pending own, scratch;                           // in the buffer and in the scratch
-  std::vector<const std::vector<int>*> meetings;  // so far
+  Pending own, scratch;  // pending accesses to the buffer and to the scratch
+  std::vector<const std::vector<int>*> meetings;  // groups of the barriers so far
   bool done = false;
 };
 
-struct Mail {  // between two ranks in one chunk, what is posted and not matched
+struct Mail {  // posted but unmatched messages of one chunk between two ranks
   const Send* send = nullptr;
   const Receive* receive = nullptr;
 };
@@ -249,7 +249,7 @@ class Interpreter {
     }
   }
 
-  // Data that lay there, wholly or in part, is gone.
+  // Replaces all scratch data that the new data overlaps, even partly.
   static void arrive(std::map<std::size_t, Arrived>& scratch, std::size_t at, Arrived arrived) {
     const std::size_t size = arrived.range.size();
     auto next = scratch.lower_bound(at);
@@ -267,7 +267,7 @@ class Interpreter {
     if (fiber().open_messages > 0) {
       return false;
     }
-    for (const bool writes : {false, true}) {  // until here
+    for (const bool writes : {false, true}) {  // the pending accesses last until this wait
       const Intervals& touched = writes ? fiber().own.writes : fiber().own.reads;
       for (const auto& [begin, end] : touched.ends()) {
         access(at_.rank, {begin, end}, writes);
@@ -281,7 +281,7 @@ class Interpreter {
   bool step(const Barrier& barrier) {
     const std::vector<int>& group = plan().groups.at(barrier.group);
     const auto number = std::pair(at_, fiber().meetings.size());
-    if (!arrived_.contains(number)) {  // else it was woken
+    if (!arrived_.contains(number)) {  // otherwise the barrier has woken this chunk
       require(std::ranges::count(group, static_cast<int>(at_.rank)) == 1 && races_,
               "meets a group that it is not of");
       arrived_.emplace(number, Arrival{&group, races_->clock(at_.chunk, at_.rank)});
@@ -401,9 +401,9 @@ class Interpreter {
   Pieces pieces_;
   SymbolicSums sums_;
   std::size_t chunks_;
-  std::vector<std::vector<SumId>> buffers_;              // [rank][piece]
-  std::vector<std::map<std::size_t, Arrived>> scratch_;  // [rank], by element
-  std::vector<std::vector<Fiber>> fibers_;               // [rank][chunk]
+  std::vector<std::vector<SumId>> buffers_;              // indexed by [rank][piece]
+  std::vector<std::map<std::size_t, Arrived>> scratch_;  // indexed by [rank], then by element
+  std::vector<std::vector<Fiber>> fibers_;               // indexed by [rank][chunk]
   std::vector<Traffic> traffic_;
   std::unordered_map<std::size_t, Mail> mail_;
   std::map<std::pair<At, std::size_t>, Arrival> arrived_;

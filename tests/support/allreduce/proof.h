@@ -6,12 +6,12 @@
 
 #include "allreduce/step_list.h"
 
-// Proves that the step lists of an all-reduce are right, by symbolic execution: they run on
-// formulas of contributions instead of numbers. Shares nothing with the generators but the list
-// itself.
+// Proves by symbolic execution that the action lists of an all-reduce are correct. The lists run on
+// formulas of contributions instead of numbers. The proof shares no code with the generators of the
+// lists.
 namespace cnn::allreduce {
 
-// The numbers that one rank sends and adds.
+// The totals of what one rank sends and adds.
 struct Traffic {
   std::size_t messages = 0, elements_sent = 0, elements_added = 0;
 };
@@ -19,14 +19,17 @@ struct Traffic {
 struct Claim {
   std::size_t elements = 0;
   Order order = Order::fast;
-  std::vector<int> dims = {};  // of sums in order; empty: one dimension
+  std::vector<int> dims = {};  // of the order of sums; empty for one dimension
 };
 
-// Throws Error that names rank, chunk and range unless, however ranks and chunks are timed and even
-// where a message waits for its receipt: every rank ends; every element is in the end the same sum
-// on all ranks, with each rank's contribution in it exactly once, added in the order claimed and
-// finished once; no range is read while it is written, here or by another rank; between two ranks a
-// chunk has one message under way at a time. Returns what each rank did.
+// Throws Error with rank, chunk and range unless the lists are correct for every timing of ranks
+// and chunks, even if a message waits until its receipt. They are correct if all these hold:
+//   - Every rank ends.
+//   - Every element ends as the same finished sum on all ranks, with each contribution exactly once
+//     in the claimed order.
+//   - No range is read while it is written, by this rank or another.
+//   - A chunk has at most one message in flight between two ranks.
+// Returns the traffic of each rank.
 std::vector<Traffic> prove(std::span<const RankPlan> plans, const Claim& claim);
 
 }  // namespace cnn::allreduce

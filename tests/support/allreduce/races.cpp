@@ -9,7 +9,7 @@ namespace cnn::allreduce {
 namespace {
 
 struct Access {
-  std::size_t owner, chunk;  // whose memory
+  std::size_t owner, chunk;  // the rank that owns the memory
   Range range;
   bool in_scratch, writes, foreign;
 };
@@ -71,8 +71,8 @@ class Accesses {
   std::vector<Access> all_;
 };
 
-// Looks at the accesses in the order of their begin: only those that reach over the next begin can
-// meet it.
+// Sweeps over the accesses in the order of their begin. Only accesses that reach beyond the next
+// begin can overlap it.
 void check_apart(std::vector<Access>& accesses, const ChunkOrder& order, std::size_t rank) {
   std::ranges::sort(accesses, {}, [](const Access& a) { return a.range.begin; });
   std::vector<Access> open;

@@ -13,7 +13,7 @@
 
 namespace cnn::allreduce {
 
-// Which chunks of a rank's list may run at the same time.
+// The order of the chunks of a rank's list: which of them may run concurrently.
 class ChunkOrder {
  public:
   explicit ChunkOrder(const RankPlan& plan);  // throws Error if a chunk waits for a later one
@@ -22,16 +22,16 @@ class ChunkOrder {
   }
 
  private:
-  std::vector<std::vector<bool>> before_;  // [later][earlier]
+  std::vector<std::vector<bool>> before_;  // indexed by [later][earlier]
 };
 
-// Throws Error where two chunks of a rank that may run at the same time touch the same element of
-// the own buffer or the scratch, one of them writing; or where ranks touch one another's memory in
-// different chunks.
+// Throws Error if two chunks that may run concurrently conflict. Two chunks of one rank conflict if
+// both touch an element of its buffer or scratch and one writes it. Chunks of different ranks must
+// not touch each other's memory at all.
 void check_chunks_apart(std::span<const RankPlan> plans);
 
-// Finds memory that one rank touches while another writes it, by vector clocks: the ranks of one
-// chunk are threads whose order only meetings and messages make.
+// Detects races between ranks by vector clocks. The ranks of one chunk are threads that only
+// barriers and messages order.
 class RaceDetector {
  public:
   using Clock = std::vector<std::uint32_t>;
@@ -39,24 +39,24 @@ class RaceDetector {
   RaceDetector(std::size_t ranks, std::size_t chunks);
 
   struct Place {
-    std::size_t chunk, owner, piece;  // piece: of that rank's buffer
+    std::size_t chunk, owner, piece;  // piece is that of the owner's buffer
     auto operator<=>(const Place&) const = default;
   };
-  // Throws Error if another rank's access is not ordered with this one.
+  // Throws Error if an unordered access of another rank conflicts with this one.
   void access(const Place& place, std::size_t rank, bool writes);
 
-  // Returns what other ranks learn where they meet this one or receive from it.
+  // Returns the vector clock that other ranks join at a barrier or when they receive a message.
   const Clock& clock(std::size_t chunk, std::size_t rank) const { return clocks_[chunk][rank]; }
   void join(std::size_t chunk, std::size_t rank, const Clock& other);
-  // Later accesses of this rank are not those which others have learned of.
+  // Starts a new epoch of this rank, which other ranks have not yet joined.
   void tick(std::size_t chunk, std::size_t rank) { ++clocks_[chunk][rank][rank]; }
 
  private:
   struct History {
-    std::optional<std::pair<std::size_t, std::uint32_t>> write;  // rank, its clock
-    Clock reads;                                                 // by rank
+    std::optional<std::pair<std::size_t, std::uint32_t>> write;  // the rank and its clock
+    Clock reads;  // clock of the last read by each rank
   };
-  std::vector<std::vector<Clock>> clocks_;  // [chunk][rank]
+  std::vector<std::vector<Clock>> clocks_;  // indexed by [chunk][rank]
   std::map<Place, History> histories_;
 };
 

@@ -8,7 +8,7 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::uint64_t finish_mark = 0xffffffffU;  // in the place of a second operand
+constexpr std::uint64_t finish_mark = 0xffffffffU;  // stands for a second operand
 
 }  // namespace
 

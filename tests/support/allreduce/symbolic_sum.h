@@ -11,8 +11,8 @@ namespace cnn::allreduce {
 
 enum class SumId : std::uint32_t {};
 
-// Sums of contributions as formulas: equal formulas have equal ids. The two operands of an addition
-// may change places, which changes no bit of it.
+// Represents sums of contributions as formulas with unique ids: equal formulas have equal ids.
+// Addition is commutative, since exchanging the operands changes no bit of the result.
 class SymbolicSums {
  public:
   explicit SymbolicSums(int ranks);
@@ -20,16 +20,17 @@ class SymbolicSums {
   SumId contribution(int rank) const { return SumId{static_cast<std::uint32_t>(rank)}; }
   SumId add(SumId a, SumId b);
   SumId add(std::span<const SumId> parts, bool pairwise);
-  SumId finish(SumId sum);  // what Sum::last does
+  SumId finish(SumId sum);  // the effect of Sum::last
   bool finished(SumId sum) const { return of(sum).finished; }
-  // Each rank's contribution exactly once. (By sums of random 64-bit numbers, one for each rank.)
+  // Returns whether the sum contains each rank's contribution exactly once. It compares sums of
+  // random 64-bit weights, one for each rank.
   bool complete(SumId sum) const;
-  // The finished sum of all ranks in this order, in each dimension of a grid.
+  // Returns the finished sum of all ranks in this order, in each dimension of a grid.
   SumId expected(Order order, std::span<const int> dims);
 
  private:
   struct Formula {
-    std::uint64_t weight;  // of all contributions in it
+    std::uint64_t weight;  // sum over all its contributions
     std::uint32_t contributions;
     bool finished;
   };
@@ -37,9 +38,9 @@ class SymbolicSums {
   SumId made(std::uint64_t key, const Formula& formula);
 
   std::uint32_t ranks_;
-  std::uint64_t all_ = 0;  // weight of everyone's contribution once
+  std::uint64_t all_ = 0;  // weight of the complete sum
   std::vector<Formula> formulas_;
-  std::unordered_map<std::uint64_t, SumId> known_;  // by both operands
+  std::unordered_map<std::uint64_t, SumId> known_;  // formulas by their two operands
 };
 
 }  // namespace cnn::allreduce

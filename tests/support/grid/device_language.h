@@ -11,9 +11,9 @@
 #include <source_location>
 #include <type_traits>
 
-// nvcc alone knows it.
+// Only nvcc knows this attribute.
 #define __launch_bounds__(...)  // NOLINT(bugprone-reserved-identifier)
-// These make the words of CUDA (__global__ and the like) vanish for a host compiler.
+// These headers define CUDA's keywords (__global__ and the like) as nothing for a host compiler.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <vector_functions.h>
@@ -21,15 +21,15 @@
 
 #include "tests/support/grid/grid.h"
 
-// The part of CUDA's language that our kernels use, for a host compiler that compiles them for the
-// emulated grid: shared memory, barriers, shuffles, votes, atomics, and the functions that nvcc
-// brings along by itself. The only file with macros and CUDA's own names.
+// Lets a host compiler compile our kernels for the emulated grid. It defines the part of CUDA's
+// language that they use: shared memory, barriers, shuffles, votes, atomics and nvcc's built-in
+// functions. Only this file has macros and CUDA's own names.
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier,cppcoreguidelines-macro-usage)
-// An element is assigned to through a temporary.
+// Assignments to an element go through a temporary.
 // NOLINTBEGIN(readability-function-size,bugprone-sizeof-expression,misc-unconventional-assign-operator)
 namespace cnn::cuda {
 
-// The type of &shared[i] here: atomics take it.
+// The type of &shared[i], which atomics accept.
 template <class T>
 struct SharedAddress {
   tests::grid::SharedArray array;
@@ -41,7 +41,7 @@ class Shared {
  public:
   static_assert(std::is_trivially_copyable_v<T>);
 
-  // An element, checked whenever it is read or written. Do not keep it: read it into a T.
+  // Refers to an element and checks every read and write. Do not store it; read it into a T.
   class Element {
    public:
     Element(const tests::grid::SharedArray& array, std::int64_t index)
@@ -90,7 +90,7 @@ class Shared {
 inline void __syncthreads(std::source_location where = std::source_location::current()) {
   cnn::tests::grid::block_barrier(where);
 }
-inline void __threadfence() {}  // blocks run one after another
+inline void __threadfence() {}  // a no-op, because blocks run one after another
 
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFU,
                        std::source_location where = std::source_location::current()) {
@@ -100,7 +100,7 @@ inline void __syncwarp(unsigned mask = 0xFFFFFFFFU,
 
 namespace cnn::cuda {
 
-// The value that lane `source` of the warp gives.
+// Returns the value that lane `source` of the warp contributes.
 template <class T>
 T shuffled(unsigned mask, T value, unsigned source, std::source_location where) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(tests::grid::LaneValue));
@@ -123,7 +123,7 @@ inline unsigned ballot(unsigned mask, bool predicate, std::source_location where
 
 }  // namespace cnn::cuda
 
-// A lane outside of the sub-warp of `width` lanes gives its own value back.
+// A lane outside the sub-warp of `width` lanes gets its own value back.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32,
               std::source_location where = std::source_location::current()) {
@@ -170,7 +170,8 @@ inline int __all_sync(unsigned mask, int predicate,
 
 namespace cnn::cuda {
 
-// Blocks and threads take turns, so a plain change is atomic. Returns the value before.
+// A plain update is atomic here, because blocks and threads never run in parallel. Returns the
+// value before.
 template <std::integral T, class Change>
 [[gnu::noinline, gnu::no_sanitize_thread]] T changed(T* address, Change change) {
   tests::grid::observe(address, sizeof(T), tests::grid::Access::atomic);
@@ -185,7 +186,7 @@ T changed(const SharedAddress<T>& address, Change change) {
   return changed(reinterpret_cast<T*>(bytes), change);
 }
 
-// Where an atomic may act, and on which type.
+// The kinds of addresses on which atomics may act, and their element types.
 template <class Address>
 struct AtomicTarget {};
 template <std::integral T>
@@ -201,7 +202,7 @@ using AtomicType = typename AtomicTarget<Address>::Type;
 
 }  // namespace cnn::cuda
 
-// Integers only: the order of float sums would be left to chance.
+// Only integers, because float sums would depend on the order of threads.
 template <class Address, class T = cnn::cuda::AtomicType<Address>>
 T atomicAdd(Address address, std::type_identity_t<T> value) {
   return cnn::cuda::changed(address, [=](T before) { return static_cast<T>(before + value); });
@@ -227,7 +228,7 @@ T atomicExch(Address address, std::type_identity_t<T> value) {
   return cnn::cuda::changed(address, [=](T /*before*/) { return value; });
 }
 
-// Functions that nvcc brings along.
+// The built-in functions of nvcc.
 template <class T>
 T __ldg(const T* address) {
   return *address;
@@ -246,7 +247,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __powf(float x, float y) { return std::pow(x, y); }
-// Counts at the clock rate of an H100, whatever the processor's is.
+// Counts clock cycles at the rate of an H100, whatever the processor's rate is.
 inline long long clock64() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<long long>(std::chrono::duration<double>(now).count() * 1.98e9);

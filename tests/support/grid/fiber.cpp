@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-// AddressSanitizer must be told when the stack changes. Without it these stay null.
+// Tells AddressSanitizer about changes of the stack. Without AddressSanitizer the functions are
+// null.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom,
                                                              std::size_t size);
@@ -31,20 +32,21 @@ void complete_switch(void* fake_stack, const void** bottom_before, std::size_t* 
 
 bool address_sanitizer_is_on() { return __sanitizer_start_switch_fiber != nullptr; }
 
-// swapcontext() also saves the signal mask, a system call that took a third of a launch with
-// barriers. So it starts the fiber's stack, and from then on stacks are switched by jumps: all but
-// those that AddressSanitizer must be told of, whose hooks belong around swapcontext().
+// swapcontext() also saves the signal mask by a system call, which took a third of the time of a
+// launch with barriers. So it only starts the fiber's stack; later switches are jumps. Under
+// AddressSanitizer all switches use swapcontext(), because its hooks belong around that call.
 Fiber::Fiber() : stack_(std::make_unique_for_overwrite<std::byte[]>(stack_bytes)) {
   getcontext(&own_);
   own_.uc_stack.ss_sp = stack_.get();
   own_.uc_stack.ss_size = stack_bytes;
   own_.uc_link = nullptr;
   const auto self = reinterpret_cast<std::uintptr_t>(this);
-  // makecontext's type promises no arguments; POSIX has it take ints after the count.
+  // makecontext() declares a function without arguments, but by POSIX it takes ints after the
+  // count.
   makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2,
               static_cast<unsigned>(self & 0xFFFFFFFFU), static_cast<unsigned>(self >> 32U));
   if (!address_sanitizer_is_on()) {
-    swapcontext(&resumer_, &own_);  // returns when the fiber is at await_start()
+    swapcontext(&resumer_, &own_);  // returns when the fiber reaches await_start()
   }
 }
 
@@ -53,7 +55,7 @@ void Fiber::enter(unsigned low, unsigned high) {
   reinterpret_cast<Fiber*>((static_cast<std::uintptr_t>(high) << 32U) | low)->loop();
 }
 
-// A body that ends leaves the fiber here, ready for the next: no context is made twice.
+// After a body ends, the fiber waits here for the next one, so each context is made only once.
 void Fiber::loop() {
   if (address_sanitizer_is_on()) {
     arrive(nullptr);
@@ -72,7 +74,7 @@ void Fiber::await_start() {
   }
 }
 
-// The compiler wants the jump in a function other than the one that it leads to.
+// The compiler requires the jump to be in another function than its target.
 [[gnu::noinline]] void Fiber::jump(Place& to) { __builtin_longjmp(to.data(), 1); }
 
 void Fiber::resume() {

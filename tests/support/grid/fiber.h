@@ -10,8 +10,8 @@ namespace cnn::tests::grid {
 
 bool address_sanitizer_is_on();
 
-// A function with its own stack that can pause. Fibers and who resumes them share one thread of
-// the operating system. Neither copied nor moved.
+// A coroutine: a function with a stack of its own that can pause. A fiber and its resumer share one
+// operating-system thread. It can be neither copied nor moved.
 class Fiber {
  public:
   Fiber();
@@ -19,20 +19,21 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber() = default;
 
-  // Starts `body` afresh; only when it has never run or has come to its end. It must not throw,
-  // and outlives the fiber's use.
+  // Starts `body`; call it only if no body has run or the last one has ended. `body` must not throw
+  // and must outlive its use.
   void start(const std::function<void()>& body) { body_ = &body; }
   void resume();  // returns when the body pauses or ends
-  void pause();   // called by the body
+  void pause();   // call it from the body
   bool has_on_stack(const std::byte* at) const {
     return at >= stack_.get() && at < stack_.get() + stack_bytes;
   }
 
  private:
-  // Where a stack goes on, as __builtin_setjmp keeps it.
+  // A point at which a stack resumes, in the format of __builtin_setjmp.
   using Place = std::array<void*, 5>;
 
-  static void enter(unsigned low, unsigned high);  // halves of a pointer: makecontext takes ints
+  // Halves of a pointer, because makecontext() takes ints.
+  static void enter(unsigned low, unsigned high);
   [[noreturn]] static void jump(Place& to);
   void loop();
   void await_start();
@@ -41,13 +42,14 @@ class Fiber {
   void arrive(void* fake_stack);
 
   static constexpr std::size_t stack_bytes = std::size_t{128}
-                                             << 10;  // sanitizers clear it each time
+                                             << 10;  // sanitizers clear the stack each time
 
   std::unique_ptr<std::byte[]> stack_;
-  ucontext_t own_{}, resumer_{};  // of the first switch, and of all that AddressSanitizer sees
-  Place own_place_{}, resumer_place_{};  // of all others
+  // For the first switch, and for all switches under AddressSanitizer.
+  ucontext_t own_{}, resumer_{};
+  Place own_place_{}, resumer_place_{};  // for all other switches
   const std::function<void()>* body_ = nullptr;
-  void* fake_stack_ = nullptr;  // AddressSanitizer's
+  void* fake_stack_ = nullptr;  // owned by AddressSanitizer
   const void* resumer_stack_ = nullptr;
   std::size_t resumer_stack_bytes_ = 0;
 };

@@ -10,36 +10,36 @@
 
 namespace cnn::tests::grid {
 
-// A thread of the launch at one moment.
+// A thread of the launch at one point of its execution.
 struct GlobalMoment {
   std::uint32_t block = 0;
   Moment moment;
   bool operator==(const GlobalMoment&) const = default;
 };
 
-// Records which thread touched each byte of the device's memory in one launch. Nothing orders two
-// blocks of a launch, and only barriers the threads of one: all else that meets in a byte, and is
-// not all reads, is a race.
+// Detects races in a device's global memory within one launch, from the threads that touched each
+// byte. Only barriers order the threads of a block, and nothing orders two blocks. Unordered
+// accesses to one byte are a race unless all of them are reads.
 class GlobalMemory {
  public:
-  // An earlier access that races with this one.
+  // An earlier access that races with the current one.
   struct Race {
     GlobalMoment earlier;
     bool wrote = false;
   };
 
-  // Notes an access to bytes that are neither a thread's own stack nor shared memory, and looks for
-  // what it races with: nullptr if nothing. `known` is the clock of the thread itself.
+  // Records an access to bytes outside the thread's stack and shared memory. Returns a race with
+  // it, or nullptr. `known` is the thread's own clock.
   const Race* touch(const std::byte* at, std::size_t bytes, Access access, const GlobalMoment& now,
                     const WarpClock& known);
 
  private:
-  using Id = std::uint32_t;  // place in moments_, plus one; 0: nobody
+  using Id = std::uint32_t;  // index in moments_ plus one; 0 if none
   struct Cell {
     Id writer = 0;
-    bool atomic = false;  // so did the writer
-    // The last reader of the last block that read, the last one that was another thread of it, and
-    // one of another block.
+    bool atomic = false;  // whether the write was atomic
+    // The last reader, the last reader of the same block in another thread, and one reader of
+    // another block.
     std::array<Id, 3> readers{};
   };
   static constexpr std::size_t line_bytes = 64;
@@ -58,8 +58,8 @@ class GlobalMemory {
   Race race_;
 };
 
-// Whether any access was seen by this thread of the program: else what runs was compiled without
-// the compiler's hooks, and races in global memory go unseen.
+// Returns whether this thread of the program has seen any access. If not, the running code was
+// compiled without the compiler's hooks, and races in global memory remain undetected.
 bool sees_global_memory();
 
 }  // namespace cnn::tests::grid

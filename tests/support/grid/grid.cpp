@@ -15,20 +15,20 @@ namespace cnn::tests::grid {
 
 namespace {
 
-// The limits of compute capability 8.0. Later ones have at least these, except that 8.6 and 8.9
-// have less shared memory.
+// The limits of compute capability 8.0. Later capabilities have at least these, except that 8.6 and
+// 8.9 have less shared memory.
 constexpr std::size_t threads_per_block = 1024;
 constexpr std::size_t shared_bytes_per_block = 163 << 10;
 constexpr std::size_t parameter_bytes_per_launch = 4096;
 constexpr unsigned largest_grid_yz = 65535;
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what the builtins act on
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the builtins act on it
 constinit thread_local Run* active = nullptr;
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): of hooks, which have no state
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): hooks have no state
 constinit thread_local bool seen = false;
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): as the run that it checks
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): it belongs to the run
 constinit thread_local AddressCheck* active_check = nullptr;
 
 Run& running() {

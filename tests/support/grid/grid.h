@@ -13,11 +13,11 @@
 
 #include "runtime/device.h"
 
-// The grid of a CUDA launch on one host thread: blocks run one after another, the threads of a
-// block are fibers that meet at barriers, shuffles and votes. Whatever CUDA leaves undefined is an
-// Error here: exchange through shared memory without a barrier, reading what nobody wrote, leaving
-// shared memory, barriers that only some threads reach. So is, in launches that run forward, what
-// races in global memory, between blocks or within one (see global_memory.h).
+// Emulates the grid of a CUDA launch on one host thread. Blocks run one after another; the threads
+// of a block are fibers that synchronise at barriers, shuffles and votes. Undefined behaviour of
+// CUDA throws Error: exchange through shared memory without a barrier, reads of unwritten shared
+// memory, accesses outside shared memory, and barriers that only some threads reach. Launches in
+// forward order also detect races in global memory (see global_memory.h).
 namespace cnn::tests::grid {
 
 struct Extent {
@@ -25,18 +25,18 @@ struct Extent {
   std::size_t count() const { return std::size_t{x} * y * z; }
 };
 
-// In which order the blocks of a grid, and the threads of a block between two barriers, run. A
-// right kernel gives the same bits in each.
+// The order in which the blocks of a grid run, and the threads of a block between two barriers. A
+// correct kernel gives the same bits in every order.
 struct Order {
   enum class Kind : std::uint8_t { forward, reverse, shuffled };
   Kind kind = Kind::forward;
-  std::uint64_t seed = 0;  // of shuffled
+  std::uint64_t seed = 0;  // for shuffled
 };
 std::vector<Order> all_orders();  // forward, reverse and three shuffles
 std::string to_string(Order order);
 
-// Does everything at once, on the calling thread. Kernels started on it run in its order; on any
-// other stream they run forward.
+// A stream that runs everything at once on the calling thread, and kernels in its order. On any
+// other stream, kernels run in forward order.
 class GridStream final : public Stream {
  public:
   explicit GridStream(Order order) : order_(order) {}
@@ -61,57 +61,57 @@ struct Launch {
   Order order;
 };
 
-// Runs `thread` once for each thread of the grid. Throws Error on a launch that a device would
-// refuse, on what the file's head lists, and what a thread throws.
+// Runs `thread` once for each thread of the grid. Throws Error for a launch that a device would
+// refuse and for the errors listed at the top of this file; rethrows exceptions of threads.
 void run(const Launch& launch, const std::function<void()>& thread);
 
-// The rest is for the running threads, by way of launch.h.
+// Running threads use the following functions by way of launch.h.
 
 inline constexpr unsigned warp_size = 32;
 
 // Returns when every thread of the block has called it from the same place.
 void block_barrier(std::source_location where);
 
-// The calls that the lanes of a warp make together. All lanes in the mask call it from one place,
-// with one mask.
+// The calls that lanes of a warp make together. All lanes in the mask make the call from the same
+// place with the same mask.
 enum class WarpCall : std::uint8_t { barrier, shuffle, vote };
 using LaneValue = std::array<std::byte, 16>;
 struct WarpRequest {
   WarpCall call{};
   unsigned mask = 0;
-  LaneValue value{};        // of a shuffle: what the others may read
+  LaneValue value{};        // of a shuffle: the value for other lanes
   unsigned source = 0;      // of a shuffle: the lane to read
-  bool predicate = false;   // of a vote
-  std::source_location at;  // where the thread called it
+  bool predicate = false;   // operand of a vote
+  std::source_location at;  // source location of the call
 };
 struct WarpAnswer {
-  LaneValue value{};    // of a shuffle
-  unsigned ballot = 0;  // of a vote: the lanes with a true predicate
+  LaneValue value{};    // result of a shuffle
+  unsigned ballot = 0;  // result of a vote: the lanes with a true predicate
 };
 WarpAnswer warp_exchange(const WarpRequest& request);
 unsigned lane_index();
 
 // An array in the block's shared memory.
 struct SharedArray {
-  std::size_t offset = 0;  // bytes
+  std::size_t offset = 0;  // in bytes
   std::int64_t count = 0;
   std::size_t element_bytes = 0;
-  std::source_location where;  // of its declaration: names the kernel
+  std::source_location where;  // its declaration, which identifies the kernel
 };
 enum class Access : std::uint8_t { read, write, atomic };
 
 // Throws Error if the array does not fit the shared memory of the launch.
 void check_array(const SharedArray& array, std::size_t alignment);
-// The bytes of one element, after the checks that this access needs.
+// Returns the bytes of one element after the checks for this access.
 std::byte* shared_bytes(const SharedArray& array, std::int64_t index, Access access);
-// Any access of a thread by plain pointers, just before it happens. Memory that is not its stack or
-// shared memory is global: a race there fails the launch, if blocks run in forward order. Outside
-// of launches it does nothing.
+// Reports an access by plain pointers just before a thread makes it. Memory that is neither the
+// thread's stack nor shared memory is global. In forward order, a race there fails the launch.
+// Outside of launches the function does nothing.
 void observe(const void* at, std::size_t bytes, Access access);
 
 }  // namespace cnn::tests::grid
 
-// CUDA's names for where a thread stands.
+// CUDA's names for a thread's position.
 // NOLINTBEGIN(readability-identifier-naming,cppcoreguidelines-avoid-non-const-global-variables)
 extern constinit thread_local cnn::tests::grid::Extent threadIdx;
 extern constinit thread_local cnn::tests::grid::Extent blockIdx;

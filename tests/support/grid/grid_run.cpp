@@ -28,10 +28,10 @@ std::vector<std::size_t> sequence(std::size_t count, Order order, std::size_t sa
   return result;
 }
 
-// Unwinds a paused thread when its launch has failed.
+// Thrown to unwind a paused thread after its launch has failed.
 struct Cancelled {};
 
-// All launches use the same fibers: making their stacks takes longer than most kernels.
+// All launches share these fibers, because making their stacks takes longer than most kernels.
 std::vector<std::unique_ptr<Fiber>>& fiber_pool() {
   thread_local std::vector<std::unique_ptr<Fiber>> pool;
   return pool;
@@ -62,7 +62,7 @@ std::byte* Run::touch(const SharedArray& array, std::int64_t index, Access acces
   return memory_.touch(array, index, access, now(), threads_[current_].clock);
 }
 
-// Called where nothing may be thrown: the launch ends when this thread pauses or leaves.
+// Must not throw, so the launch fails when this thread pauses or ends.
 void Run::observe(const std::byte* at, std::size_t bytes, Access access) {
   const Thread& self = threads_[current_];
   if (failure_ != nullptr || memory_.contains(at) || self.fiber->has_on_stack(at)) {
@@ -121,7 +121,7 @@ void Run::run_block(std::size_t block) {
   }
 }
 
-// Lets those go on that have all met.
+// Wakes the threads whose barrier or warp call is complete.
 void Run::wake() {
   try {
     if (failure_ == nullptr && !all_left() && !release_warps() && !release_block()) {
@@ -161,8 +161,8 @@ void Run::enter(std::size_t index) {
   threadIdx = position(index, launch_.block);
 }
 
-// The work of a fiber: a thread, and when that leaves without having paused the one after it, so
-// that kernels without barriers need no switch for each thread.
+// The body of a fiber. It runs a thread and, if that ends without a pause, the next one, so that
+// kernels without barriers need no switch per thread.
 void Run::work() {
   Fiber* const self = threads_[current_].fiber;
   do {
@@ -171,7 +171,7 @@ void Run::work() {
   idle_.push_back(self);
 }
 
-// Whether a thread that has not begun is next; the fiber becomes its own.
+// Continues on this fiber with the next thread if that has not begun. Returns whether it did.
 bool Run::begin_next(Fiber* fiber) {
   while (next_ < order_.size() && threads_[order_[next_]].state != State::ready) {
     ++next_;
@@ -184,7 +184,7 @@ bool Run::begin_next(Fiber* fiber) {
   return true;
 }
 
-// Exceptions must not leave a fiber: they would unwind into nothing.
+// No exception may leave a fiber, because nothing could catch it.
 void Run::thread_body() {
   try {
     body_();
@@ -219,7 +219,7 @@ WarpAnswer Run::exchange(const WarpRequest& request) {
 void Run::check_array(const SharedArray& array, std::size_t alignment) const {
   const std::size_t end =
       array.offset + static_cast<std::size_t>(array.count) * array.element_bytes;
-  // The texts take longer than the checks, which each use of an array makes.
+  // Composes the text only on failure, because every use of an array makes these checks.
   if (array.count < 0 || end > memory_.size()) {
     throw Error("the shared array at " + text_of(array.where) + " ends at byte " +
                 std::to_string(end) + " of " + std::to_string(memory_.size()) +
@@ -231,7 +231,7 @@ void Run::check_array(const SharedArray& array, std::size_t alignment) const {
   }
 }
 
-// Unwinds every thread that is under way, so that nothing on its stack leaks, then rethrows.
+// Unwinds all started threads, so that nothing on their stacks leaks, and then rethrows.
 void Run::cancel(std::exception_ptr failure) {
   cancelled_ = true;
   for (std::size_t i = 0; i < threads_.size(); ++i) {

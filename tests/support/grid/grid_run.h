@@ -21,22 +21,22 @@ namespace cnn::tests::grid {
 enum class State : std::uint8_t { ready, at_block_barrier, at_warp_call, left };
 
 struct Thread {
-  Fiber* fiber = nullptr;  // while it is under way
+  Fiber* fiber = nullptr;  // null unless the thread is running or paused
   State state = State::left;
-  std::source_location where;  // of the barrier it waits at
-  WarpRequest request;         // while at_warp_call
+  std::source_location where;  // the barrier at which it waits
+  WarpRequest request;         // valid in state at_warp_call
   WarpAnswer answer;
   WarpClock clock{};
 };
 
-// One launch: the threads of the block that runs, and its shared memory.
+// One launch with the threads of the current block and its shared memory.
 class Run {
  public:
   Run(const Launch& launch, const std::function<void()>& body);
 
   void run();
 
-  // The rest is called by the threads.
+  // The threads call the following functions.
   void wait_at_block_barrier(std::source_location where);
   WarpAnswer exchange(const WarpRequest& request);
   unsigned lane() const { return static_cast<unsigned>(current_ % warp_size); }
@@ -72,11 +72,11 @@ class Run {
   GlobalMemory global_;
   std::vector<Thread> threads_;
   std::vector<Fiber*> idle_;
-  std::vector<std::size_t> order_;  // of the block's threads
-  std::size_t next_ = 0;            // in order_: who runs after the current one
+  std::vector<std::size_t> order_;  // order of the block's threads
+  std::size_t next_ = 0;            // index in order_ of the thread after the current one
   std::size_t current_ = 0;
-  std::uint32_t block_ = 0;     // that runs
-  std::uint32_t interval_ = 0;  // barriers of the block so far
+  std::uint32_t block_ = 0;     // the running block
+  std::uint32_t interval_ = 0;  // number of the block's barriers so far
   bool cancelled_ = false;
   std::exception_ptr failure_;
 };

@@ -1,6 +1,6 @@
-// The kernels of an emulated grid are compiled with -fsanitize=thread, which calls a function
-// before each load and store, but linked without its run-time library: these stand in its place,
-// and give the accesses of a running launch to the grid. Their names and types are the compiler's.
+// Gives the grid all memory accesses of a running launch. -fsanitize=thread makes the compiler call
+// a function before each load and store of the emulated kernels. These functions replace those of
+// the sanitizer's run-time library, which is not linked. The compiler fixes their names and types.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +49,8 @@ void __tsan_unaligned_write4(void* address) { write(address, 4); }
 void __tsan_unaligned_write8(void* address) { write(address, 8); }
 void __tsan_unaligned_write16(void* address) { write(address, 16); }
 
-// Accesses of the host's code beside the kernels: shared pointers, and flags of static variables.
+// Host code next to the kernels makes these accesses, for shared pointers and guards of static
+// variables.
 std::uint8_t __tsan_atomic8_load(const volatile std::uint8_t* address, int /*order*/) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }

@@ -8,7 +8,7 @@
 
 namespace cnn::tests::grid {
 
-// A kernel made for a stream, run in one order of the grid whatever stream it is given.
+// Runs a kernel in one order of the grid, whatever stream it is given.
 class OnGrid final : public Kernel {
  public:
   OnGrid(std::unique_ptr<Kernel> kernel, Order order) : kernel_(std::move(kernel)), order_(order) {}
@@ -22,7 +22,7 @@ class OnGrid final : public Kernel {
   Order order_;
 };
 
-// The kernels of a table, run in one order.
+// Returns the table's kernels, each of which runs in this order.
 inline KernelTable in_order(KernelTable table, Order order) {
   const auto all = std::make_shared<const KernelTable>(std::move(table));
   KernelTable result;

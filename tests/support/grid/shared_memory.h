@@ -11,36 +11,36 @@
 
 namespace cnn::tests::grid {
 
-// When a thread did something: between which barriers of its block, and after how many barriers of
-// its warp.
+// The time of a thread's action, in barriers of its block and of its warp.
 struct Moment {
   std::uint32_t thread = 0;
-  std::uint32_t interval = 0;  // barriers of the block before it
-  std::uint32_t clock = 0;     // barriers of its warp before it
+  std::uint32_t interval = 0;  // number of earlier barriers of the block
+  std::uint32_t clock = 0;     // number of earlier barriers of its warp
   bool operator==(const Moment&) const = default;
 };
 
-// The knowledge of one thread about the others of its warp: of lane i, everything before clock[i].
+// A thread's vector clock over the lanes of its warp: it knows all actions of lane i before
+// clock[i].
 using WarpClock = std::array<std::uint32_t, warp_size>;
 
-// Returns whether two moments of one block are ordered, `then` in the order of execution before
-// `now`: a barrier of the block lies between, or the same thread did both, or barriers of one warp
-// order them. `known` is the clock of the later thread.
+// Returns whether `then` happened before `now` in one block. This holds for actions of the same
+// thread, across a barrier of the block, and across barriers of a warp. `known` is the vector clock
+// of the later thread.
 bool is_ordered(const Moment& then, const Moment& now, const WarpClock& known);
 
-// The shared memory of one block, and who touched each byte last.
+// The shared memory of one block, with the last accesses to each byte.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes) : bytes_(bytes), cells_(bytes) {}
 
-  void reset();  // poisons all bytes: NaN in every real type
+  void reset();  // poisons all bytes, which makes every floating-point value NaN
   std::size_t size() const { return bytes_.size(); }
   bool contains(const std::byte* at) const {
     return at >= bytes_.data() && at < bytes_.data() + bytes_.size();
   }
 
-  // Where the element lies, noting the access. Throws Error if it races with an earlier one or
-  // reads what no thread wrote. `known` is the clock of the thread itself.
+  // Returns the element's address and records the access. Throws Error if it races with an earlier
+  // access or reads unwritten bytes. `known` is the thread's own vector clock.
   std::byte* touch(const SharedArray& array, std::int64_t index, Access access, const Moment& now,
                    const WarpClock& known);
 
@@ -51,9 +51,10 @@ class SharedMemory {
     bool atomic = false;
   };
   struct Cell {
-    std::uint32_t block = 0;  // whose notes these are; those of an earlier block count for nothing
+    // The block of these records; records of an earlier block do not count.
+    std::uint32_t block = 0;
     Note writer;
-    // The last reader, and the last one that was another thread: a write must follow both.
+    // The last reader and the last reader in another thread; a write must follow both.
     std::array<Note, 2> readers;
   };
   struct Visit {
@@ -68,12 +69,12 @@ class SharedMemory {
   static void note(Cell& cell, const Visit& visit);
 
   std::vector<std::byte> bytes_;
-  std::uint32_t block_ = 0;  // blocks so far
-  std::vector<Cell> cells_;  // one for each byte
+  std::uint32_t block_ = 0;  // number of blocks so far
+  std::vector<Cell> cells_;  // one cell per byte
 };
 
-// "thread (3, 0, 0)", of the launch's block shape.
+// Returns a name such as "thread (3, 0, 0)" for the shape of the launch's blocks.
 std::string thread_name(std::size_t thread);
-std::string_view verb(Access access);  // "reads"
+std::string_view verb(Access access);  // such as "reads"
 
 }  // namespace cnn::tests::grid

@@ -1,4 +1,4 @@
-// Functions that only later versions of NVML have.
+// Fake versions of the functions that only recent versions of NVML have.
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// The functions that any NVML has, with its own names and numbers.
+// Fake versions of the functions that every NVML has, with NVML's names and numbers.
 
 #include <string>
 
@@ -16,7 +16,7 @@ constexpr int not_found = 6;
 // NOLINTBEGIN(readability-identifier-naming): the names are NVML's.
 extern "C" {
 
-// One for each loaded library.
+// Each loaded library has a script of its own.
 fake_nvml::Script* script() {
   static fake_nvml::Script the_script;
   return &the_script;
@@ -43,7 +43,7 @@ const char* nvmlErrorString(int status) {
   }
 }
 
-// Devices are named by the addresses of where their names are.
+// A device handle is the address of the string that holds the device's name.
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
   if (script()->bus_id != bus_id) {
     return fake_nvml::not_found;

@@ -75,7 +75,7 @@ KernelTable table_of_convs() {
   return table;
 }
 
-// f32 sums in another order; bf16 rounds each result to 8 bits.
+// f32 sums depend on the order of addition; bf16 rounds each result to 8 bits.
 double tolerance(DataType type) { return type == DataType::bf16 ? 1.0 / 128 : 1e-5; }
 
 using Parameter = std::tuple<ConvCase, Layout, DataType>;
@@ -86,7 +86,7 @@ class ConvDirections : public testing::TestWithParam<Parameter> {
   Layout image() const { return std::get<1>(GetParam()); }
   DataType type() const { return std::get<2>(GetParam()); }
 
-  // Weights as a convolution in this type sees them.
+  // Returns the weights as a convolution of this type reads them.
   Values weights() const {
     Values w = random_values(weights_shape(conv()), type(), 2);
     w.desc.type = DataType::f32;
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvDirections,
 
 TEST(ConvPacking, ForwardAndWeightGradientShareAnOrderInF32) {
   if (!effective_isa().avx512) {
-    GTEST_SKIP() << "a matter of the AVX-512 kernels";
+    GTEST_SKIP() << "only the AVX-512 kernels have this property";
   }
   const KernelTable table = table_of_convs();
   const ConvAttributes a{.window = square(3, 1, 1)};

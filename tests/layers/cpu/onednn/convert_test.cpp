@@ -69,7 +69,7 @@ TEST(Convert, KeepsBytesAndIntegersWhenOnlyTheLayoutChanges) {
 
 TEST(Convert, RoundsToTheNearestBf16AndTiesToEven) {
   const KernelTable table = table_of_conversions();
-  // One unit of bf16 at 1 is 1/128.
+  // The spacing of bf16 numbers at 1 is 1/128.
   const Values x = given({4}, {1 + 1.0F / 256, 1 + 3.0F / 256, 1 + 1.0F / 300, -2.5F});
   const TensorDesc desc{.shape = {4}, .type = DataType::bf16};
   EXPECT_EQ(test::unpack(table, test::pack(table, x, desc)).data,
@@ -89,7 +89,7 @@ TEST(Convert, ReadsAndWritesPackedWeights) {
   const TensorDesc blocked =
       packed(w.desc.shape, DataType::f32, "same Acdb16a", 32 * 3 * 4 * sizeof(float));
   const tests::HostTensor stored = test::pack(table, w, blocked);
-  // [o / 16][h][w][i][o % 16]: input channel 1 of filter 5 at (1, 0).
+  // The layout is [o / 16][h][w][i][o % 16]; this is input channel 1 of filter 5 at (1, 0).
   const auto* value = reinterpret_cast<const float*>(stored.view().data);
   EXPECT_EQ(value[((1 * 2 + 0) * 3 + 1) * 16 + 5], w.data[(5 * 3 + 1) * 4 + 2]);
   EXPECT_EQ(test::unpack(table, stored).data, w.data);
@@ -97,7 +97,7 @@ TEST(Convert, ReadsAndWritesPackedWeights) {
 
 TEST(Convert, ChangesBetweenTwoPackings) {
   const KernelTable table = table_of_conversions();
-  const Values w = random_values({64, 32}, DataType::bf16, 2);  // [inputs, outputs]
+  const Values w = random_values({64, 32}, DataType::bf16, 2);  // the shape is [inputs, outputs]
   const TensorDesc from =
       packed(w.desc.shape, DataType::f32, "transposed AB16b16a", 64 * 32 * sizeof(float));
   const TensorDesc to =

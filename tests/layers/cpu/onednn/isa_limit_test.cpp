@@ -14,8 +14,8 @@ using testing::HasSubstr;
 using testing::Not;
 using Type = dnnl::memory::data_type;
 
-// The name of what oneDNN takes for a convolution with bias and ReLU; empty where it has nothing
-// for such numbers.
+// Returns the name of oneDNN's implementation of a convolution with bias and ReLU, or "" if it has
+// none for this type.
 std::string convolution_of(Type type) {
   const auto any = dnnl::memory::format_tag::any;
   dnnl::post_ops relu;
@@ -37,7 +37,7 @@ std::string product_of(Type type) {
   return primitive ? primitive.impl_info_str() : "";
 }
 
-// The tests named at_most run this with a limit. Names of products do not always tell the set.
+// The at_most tests run this with a limit. The names of product kernels do not always tell the set.
 TEST(IsaLimit, LeavesOneDnnNoWiderInstructions) {
   const Isa isa = effective_isa();
   const std::vector<std::string> names{convolution_of(Type::f32), convolution_of(Type::bf16),

@@ -22,7 +22,7 @@ struct PoolCase {
   std::string name;
   Shape x;
   Window window;
-  // oneDNN adds gradients where windows overlap in bf16: the more of them, the more rounding.
+  // oneDNN adds the gradients of overlapping windows in bf16, so more overlap means more rounding.
   double bf16_tolerance = 1.0 / 128;
 };
 

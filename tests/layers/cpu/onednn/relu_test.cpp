@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t count = 8;
 
-// Returns x + 0 with the post-ops of the ReLU applied, as a convolution applies them to its sums.
+// Returns x + 0 after the ReLU's post-ops, which a convolution applies to its sums in the same way.
 std::array<float, count> relu_of(std::array<float, count> x) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);

@@ -13,7 +13,7 @@ TensorDesc image(DataType type, Layout layout) {
   return {.shape = {1, 2, 1, 2}, .type = type, .layout = layout};
 }
 
-// Plans a change of layout in f32.
+// Fixture that plans a change of layout in f32.
 class Widened : public testing::Test {
  protected:
   Plan transposition() const {
@@ -31,7 +31,7 @@ TEST_F(Widened, SpecKeepsTheTypesAskedAndMakesRoomForWideCopies) {
   EXPECT_TRUE(is_widened(transposition(), asked));
   EXPECT_EQ(spec.in, asked.in);
   EXPECT_EQ(spec.out, asked.out);
-  EXPECT_EQ(spec.workspace, 2 * 64U);  // two copies of 16 bytes, each from a cache line on
+  EXPECT_EQ(spec.workspace, 2 * 64U);  // two copies of 16 bytes, each aligned to a cache line
 }
 
 TEST_F(Widened, SpecOfAPlanAsAskedIsThePlans) {

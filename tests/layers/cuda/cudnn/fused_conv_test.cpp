@@ -65,7 +65,7 @@ TEST(FusedConv, ExistsInNoOtherType) {
   EXPECT_FALSE(forward({same_3x3, true, true}, DataType::f32));
 }
 
-// No engine pads the sides of an image differently and sums up as well.
+// No engine supports both asymmetric padding and sums.
 TEST(FusedConv, LeavesUnevenPaddingToPlainConvolutions) {
   layers::Window window = same_3x3;
   window.pad_top = 0;

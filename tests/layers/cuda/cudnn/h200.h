@@ -6,7 +6,7 @@
 
 namespace cnn::tests {
 
-// A device to plan for where there is none.
+// Returns the description of an H200, so that tests can plan for a device without having one.
 inline layers::cuda::Machine h200() {
   layers::cuda::Machine machine{.name = "H200",
                                 .device_json = R"({

@@ -50,8 +50,8 @@ TEST(Libraries, DescribeAConvolutionInTheTypeOfItsImages) {
   EXPECT_EQ(spec->out[0], desc({32, 256, 56, 56}, DataType::f16));
 }
 
-// The workspace is for 32 x 224 x 224 pixels with four channels of two bytes, and of 64 x 7 x 7
-// taps.
+// The workspace holds 32 x 224 x 224 pixels and 64 x 7 x 7 taps, each of four channels of two
+// bytes.
 TEST(Libraries, PlanWorkspaceForAnImageOfFourChannels) {
   const layers::Conv2d op({.window = stem});
   const auto spec = table_for().describe(

@@ -23,7 +23,7 @@ const PlanCache::Owner h200{.device = "NVIDIA H200",
 const std::string ours = "NVIDIA H200, driver 580.65.06 for CUDA 13.0, cuBLASLt 130100\t91900\t";
 constexpr const char* header = "# plan cache of cnn_benchmarks, format 1\n";
 
-// A file of the running test's own.
+// Fixture with a plan cache file for each test.
 class PlanCacheFile : public testing::Test {
  protected:
   void write(const std::string& text) const { folder_.write("plans", text); }
@@ -83,7 +83,7 @@ TEST_F(PlanCacheFile, CountsLinesForOthersAndKeepsThem) {
         "NVIDIA H200, driver 580.65.06 for CUDA 13.1, cuBLASLt 130100\t91900",
         "NVIDIA H200, driver 580.65.06 for CUDA 13.0, cuBLASLt 130101\t91900",
         "NVIDIA H200, driver 580.65.06 for CUDA 13.0, cuBLASLt 130100\t91800",
-        "NVIDIA H200, driver 13.0\t91900"}) {  // as older versions of the program wrote them
+        "NVIDIA H200, driver 13.0\t91900"}) {  // the key of older versions of the program
     lines += owner + line;
   }
   write(lines);
@@ -124,7 +124,8 @@ TEST_F(PlanCacheFile, KeepsWhatAnotherProcessHasStoredSinceItWasRead) {
   EXPECT_EQ(text(), std::string(header) + ours + "a\t3\t-\t0\t3\n" + ours + "b\t2\t-\t0\t2\n");
 }
 
-// Each stores choices of its own, which fill more than one buffer, in a file that none has made.
+// Each process stores its own choices, which fill more than one buffer. The file does not exist
+// before.
 TEST_F(PlanCacheFile, HoldsTheChoicesOfProcessesThatStoreAtOneTime) {
   constexpr int processes = 4, choices_of_each = 25;
   std::vector<pid_t> children;

@@ -16,7 +16,7 @@ using namespace layers::cuda;
 constexpr layers::Window same_3x3{
     .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
 
-// A layer of ResNet-50's first stage.
+// Returns a convolution of ResNet-50's first stage.
 ConvGraph layer(Direction direction, DataType type) {
   return {.direction = direction,
           .type = type,
@@ -53,7 +53,7 @@ TEST(Cudnn, PadsTheTwoSidesOfAnImageDifferently) {
       .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1};
   graph.y = {256, 64, 28, 28};
   EXPECT_EQ(choices(graph).size(), 1U);
-  graph.window.pad_bottom = 3;  // now the output does not fit
+  graph.window.pad_bottom = 3;  // now the output's size does not match
   EXPECT_THROW(choices(graph), Error);
 }
 
@@ -89,7 +89,7 @@ TEST(Cudnn, RefusesAChoiceThatItDoesNotHave) {
   EXPECT_THROW(Plan(native, choice), Error);
 }
 
-// An engine that adds by atomics in any order comes first for this graph.
+// For this graph, the first engine adds by atomics in arbitrary order.
 TEST(Cudnn, KeepsToDeterministicEnginesUnlessToldOtherwise) {
   const ConvGraph graph{.direction = Direction::backward_weights,
                         .type = DataType::f32,

@@ -9,7 +9,8 @@
 #include "tests/support/cuda/runtime/library_work.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// The functions of cuBLASLt. They have no words for what is wrong, so that it is a violation here.
+// Implements the functions of cuBLASLt. The real library gives no reason for a refusal, so here it
+// is a violation.
 
 namespace cnn::tests::emulated {
 namespace {

@@ -7,10 +7,10 @@
 #include <map>
 #include <vector>
 
-// The objects behind the handles of cuBLASLt. CUDA's headers give the names of their types.
+// The objects behind cuBLASLt's handles, whose type names come from CUDA's headers.
 namespace cnn::tests::emulated {
 
-// Attributes by their number, as bytes, kept as they were set.
+// The bytes of each attribute by its number, as they were set.
 using Attributes = std::map<int, std::vector<std::byte>>;
 
 struct Operation {
@@ -22,7 +22,7 @@ struct Operation {
 struct Layout {
   cudaDataType_t type{};
   std::uint64_t rows = 0, columns = 0;
-  std::int64_t leading = 0;  // elements from one column to the next
+  std::int64_t leading = 0;  // elements between the starts of two columns
   bool operator==(const Layout&) const = default;
 };
 
@@ -30,7 +30,7 @@ struct Preference {
   Attributes attributes;
 };
 
-// An attribute's value, or `otherwise` if it was never set.
+// Returns an attribute's value, or `otherwise` if it was never set.
 template <class Value>
 Value value_of(const Attributes& attributes, int name, Value otherwise) {
   const auto found = attributes.find(name);

@@ -47,7 +47,7 @@ Sizes sizes(const Layout& layout, bool transposed) {
   return transposed ? Sizes{layout.columns, layout.rows} : Sizes{layout.rows, layout.columns};
 }
 
-// op(matrix), its columns one after another.
+// Returns op(matrix) in column-major order.
 std::vector<float> unpack(const Layout& layout, const void* data, bool transposed) {
   const Sizes s = sizes(layout, transposed);
   std::vector<float> values(s.rows * s.columns);
@@ -62,8 +62,8 @@ std::vector<float> unpack(const Layout& layout, const void* data, bool transpose
 
 constexpr std::uint64_t rows_at_once = 512;
 
-// Some rows of one column of a product: sums over k of a[k * pitch + row] * b[k], each in the
-// order of k. Side by side they do not wait for each other's additions.
+// Some rows of one column of a product. Each row sums a[k * pitch + row] * b[k] in the order of k;
+// several rows at a time hide the latency of the additions.
 struct ColumnPart {
   const float* a = nullptr;
   std::uint64_t pitch = 0;

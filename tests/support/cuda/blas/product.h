@@ -7,23 +7,24 @@
 
 namespace cnn::tests::emulated {
 
-// D = epilogue(alpha op(A) op(B) + beta C), columns first, as cuBLASLt is asked for it.
+// D = epilogue(alpha op(A) op(B) + beta C) in column-major order, as the caller of cuBLASLt
+// describes it.
 struct Product {
   Operation operation;
   Layout a, b, c, d;
 };
 
-// Returns what of the product cannot be, or the emulation does not have; empty if nothing.
+// Returns why the product is invalid or not emulated, or "" if it can run.
 std::string why_impossible(const Product& product);
 
-// Bytes of workspace that the one algorithm of the emulation asks for.
+// Workspace in bytes of the emulation's only algorithm.
 inline constexpr std::size_t product_workspace_bytes = 4096;
 
-// Names the product for which an algorithm was chosen: equal for equal products, whatever the
-// addresses are.
+// Returns a hash of the product without its addresses, which tells for which product an algorithm
+// was chosen.
 std::size_t fingerprint(const Product& product);
 
-// Bytes from the first to behind the last element of a matrix.
+// Returns the bytes from the matrix's first element to the end of its last.
 std::size_t extent(const Layout& layout);
 
 struct ProductMemory {

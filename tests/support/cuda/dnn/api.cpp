@@ -13,7 +13,7 @@
 #include "tests/support/cuda/dnn/schema.h"
 #include "tests/support/cuda/runtime/library_work.h"
 
-// The functions of cuDNN's backend interface.
+// Implements the functions of cuDNN's backend interface.
 
 struct cudnnContext {  // NOLINT(readability-identifier-naming): the name of the headers
   cudaStream_t stream = nullptr;
@@ -22,13 +22,13 @@ struct cudnnContext {  // NOLINT(readability-identifier-naming): the name of the
 namespace cnn::tests::emulated::dnn {
 namespace {
 
-// The text that cudnnGetLastErrorString() gives.
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): as the library keeps it
+// The text that cudnnGetLastErrorString() returns.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): per thread, as in cuDNN
 thread_local std::string last_error;
 
 constexpr std::size_t workspace_alignment = 256;
 
-// Calls the function and turns what it throws into the status and the text of the library.
+// Calls the function and converts its exception into the library's status and error text.
 template <class Function>
 cudnnStatus_t guarded(const Function& function) {
   try {
@@ -61,7 +61,7 @@ void set(Object& object, cudnnBackendAttributeName_t name, cudnnBackendAttribute
       .bytes = {first, first + static_cast<std::size_t>(count) * bytes_of(type)}};
 }
 
-// A plan with its operands, read back from their descriptors.
+// A plan and its operands, read back from their descriptors.
 struct Execution {
   Graph graph;
   const Engine* engine = nullptr;

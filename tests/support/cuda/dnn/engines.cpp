@@ -6,8 +6,8 @@
 namespace cnn::tests::emulated::dnn {
 namespace {
 
-// Runs by the patterns that NVIDIA lists: batch norms around a convolution are for f16 alone, and
-// take no uneven padding.
+// Checks the fusion patterns that NVIDIA documents: batch norms around a convolution need f16 and
+// symmetric padding.
 bool is_fused_with_norms(const Graph& graph) {
   const bool begins_with_convolution =
       std::holds_alternative<Convolution>(graph.operations.front());

@@ -8,8 +8,8 @@
 
 #include "tests/support/cuda/dnn/graph.h"
 
-// The engines of the emulation. All compute the same; they differ in what the heuristics, the notes
-// and the workspace say of them, so that every way of choosing one is taken.
+// The emulated cuDNN engines. All compute the same values but differ in heuristics, notes and
+// workspace, so that tests cover every way of choosing an engine.
 namespace cnn::tests::emulated::dnn {
 
 struct Engine {
@@ -21,21 +21,22 @@ struct Engine {
 };
 
 std::span<const Engine> engines();
-// Throws DnnError if there is none with that index.
+// Throws DnnError if there is no engine with that index.
 const Engine& engine_at(std::int64_t index);
 
-// Returns what an engine on Hopper cannot run of the graph; empty if it can.
+// Returns why an engine on Hopper cannot run the graph, or "" if it can.
 std::string why_unsupported(const Engine& engine, const Graph& graph);
 
-// Says why an engine refuses to run its plan, empty if it runs: the engine that
+// Returns why an engine refuses to run its plan, or "" if it runs. The engine that
 // CNN_EMULATED_REFUSING_ENGINE names refuses every plan.
 std::string why_refused(const Engine& engine);
 
-// Whether engines wait for their stream, which no capture takes: where CNN_EMULATED_WAITING_ENGINES
-// is set.
+// Returns whether engines wait for their stream, which a capture forbids.
+// CNN_EMULATED_WAITING_ENGINES enables it.
 bool engines_wait();
 
-// Indices of engines for the graph, the fastest first. Empty: the mode knows of none.
+// Returns the indices of engines for the graph, the fastest first, or an empty list if the mode
+// knows none.
 std::vector<std::int64_t> propose(const Graph& graph, cudnnBackendHeurMode_t mode);
 
 }  // namespace cnn::tests::emulated::dnn

@@ -52,7 +52,7 @@ void finalize_engine(Object& object) {
   set(object, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, engine.behaviour);
 }
 
-// A final engine, made of what heuristics propose.
+// Adds a finalized engine that the heuristics propose.
 cudnnBackendDescriptor_t add_engine(cudnnBackendDescriptor_t graph, std::int64_t index) {
   cudnnBackendDescriptor_t const handle = add_object(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   Object& engine = *object_at(handle);
@@ -138,7 +138,7 @@ void finalize_by_type(Object& object) {
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
       return finalize_device(object);
     default:
-      return;  // its attributes say all
+      return;  // this type needs no further checks
   }
 }
 
@@ -159,7 +159,7 @@ void read(const Object& object, const Request& request) {
           CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
   const auto found = object.attributes.find(request.name);
   if (found == object.attributes.end() && find_rule(object.type, request.name) != nullptr) {
-    *request.got = 0;  // one that need not be there
+    *request.got = 0;  // an optional attribute that is not set
     return;
   }
   require(found != object.attributes.end(),
@@ -175,7 +175,7 @@ void read(const Object& object, const Request& request) {
   *request.got = std::min(attribute.count, request.asked);
   const auto count = static_cast<std::size_t>(*request.got);
   if (attribute.type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-    // A list without entries has no bytes at all, and std::memcpy takes no null pointer.
+    // An empty list has no bytes, and std::memcpy must not get a null pointer.
     std::copy_n(attribute.bytes.data(), count * bytes_of(attribute.type),
                 static_cast<std::byte*>(request.values));
     return;

@@ -4,12 +4,12 @@
 
 namespace cnn::tests::emulated::dnn {
 
-// Checks a descriptor whose attributes are set, and adds those that can only be read. Throws
-// DnnError that names what is wrong.
+// Checks a descriptor whose attributes are set and adds its read-only attributes. Throws DnnError
+// that names the error.
 void finalize(Object& object);
 
-// Writes an attribute as the interface hands it out: at most `asked` values, and how many there
-// are. Descriptors are copied into those whose handles the caller gives.
+// A request for an attribute, as the interface returns it: at most `asked` values and their number.
+// Descriptors are copied into those whose handles the caller gives.
 struct Request {
   cudnnBackendAttributeName_t name{};
   cudnnBackendAttributeType_t type{};

@@ -23,9 +23,9 @@ DataType type_of(cudnnDataType_t type) {
   }
 }
 
-// Two elements must not share an address.
+// Returns whether no two elements share an address.
 bool is_injective(const Tensor& t) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> order;  // stride, size
+  std::vector<std::pair<std::int64_t, std::int64_t>> order;  // pairs of stride and size
   for (std::size_t d = 0; d < 4; ++d) {
     if (t.sizes[d] > 1) {
       order.emplace_back(t.strides[d], t.sizes[d]);
@@ -123,7 +123,7 @@ Operation read_convolution(Operands& operands, Convolution::Computes computes,
   return c;
 }
 
-// Whether `b` is of the shape, with sizes of 1 where it is the same for all.
+// Returns whether `b` broadcasts to the shape of `a`.
 bool spreads_over(const Tensor& b, const Tensor& a) {
   for (std::size_t d = 0; d < 4; ++d) {
     if (b.sizes[d] != a.sizes[d] && b.sizes[d] != 1) {
@@ -191,7 +191,7 @@ Operation read_norm(Operands& operands) {
       .constant = operands(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS)};
 }
 
-// A virtual tensor is made once, and read only after that.
+// Checks that each virtual tensor is written once and read only after that.
 void check_order(const Graph& graph) {
   std::set<Id> made;
   for (const Operation& operation : graph.operations) {

@@ -9,29 +9,31 @@
 #include "runtime/tensor.h"
 #include "tests/support/cuda/dnn/object.h"
 
-// A graph of operations, read back from its descriptors.
+// A graph of operations, read back from its cuDNN descriptors.
 namespace cnn::tests::emulated::dnn {
 
 using Id = std::int64_t;
 
 struct Tensor {
-  std::array<std::int64_t, 4> sizes{}, strides{};  // N, C, H, W
+  std::array<std::int64_t, 4> sizes{}, strides{};  // in the order N, C, H, W
   DataType type{};
   std::int64_t alignment = 1;
   bool is_virtual = false;
   bool operator==(const Tensor&) const = default;
 
   std::int64_t elements() const;
-  std::size_t extent() const;  // bytes from the first to behind the last element
+  std::size_t extent() const;  // bytes from the first element to the end of the last
 };
 
 struct Convolution {
   enum class Computes : std::uint8_t { y, x, w };
   Computes computes{};
-  std::array<std::int64_t, 2> strides{}, before{}, after{};  // of rows and columns; paddings
+  // Each for rows and columns; before and after are paddings.
+  std::array<std::int64_t, 2> strides{}, before{}, after{};
   Id x = 0, w = 0, y = 0;
 };
-// out = a, b by the mode; relu has no b; relu_backward: a where b > 0, else 0.
+// Computes out from a and b by the mode. relu has no b; relu_backward gives a where b > 0 and
+// otherwise 0.
 struct Pointwise {
   cudnnPointwiseMode_t mode{};
   Id a = 0, b = 0, out = 0;
@@ -50,12 +52,12 @@ struct Graph {
   std::vector<Operation> operations;
 };
 
-// Throws DnnError that names what is wrong: shapes, strides, identifiers, types, order.
+// Throws DnnError that names a wrong shape, stride, identifier, type or order.
 Graph read_graph(const Object& graph);
 Tensor read_tensor(const Object& tensor);
 Operation read_operation(const Object& operation, std::map<Id, Tensor>& tensors);
 
-// The tensors that an operation reads and writes.
+// Return the tensors that an operation reads and writes.
 std::vector<Id> inputs_of(const Operation& operation);
 std::vector<Id> outputs_of(const Operation& operation);
 

@@ -10,14 +10,15 @@
 namespace cnn::tests::emulated::dnn {
 namespace {
 
-using Sizes = std::array<std::int64_t, 4>;  // N, C, H, W
+using Sizes = std::array<std::int64_t, 4>;  // in the order N, C, H, W
 using Values = std::vector<double>;         // in the order N, H, W, C
 
 std::size_t place(const Sizes& s, std::int64_t n, std::int64_t h, std::int64_t w) {
   return static_cast<std::size_t>(((n * s[2] + h) * s[3] + w) * s[1]);
 }
 
-// Calls visit(index, at) for each pixel: where its channels begin in Values, and in memory.
+// Calls visit(index, at) for each pixel with the offsets of its first channel in Values and in
+// memory.
 template <class Visit>
 void each_pixel(const Tensor& t, const Visit& visit) {
   std::size_t index = 0;
@@ -38,13 +39,13 @@ void load_values(const Tensor& t, const void* data, Values& values) {
   });
 }
 
-// One tap of a filter at one pixel: where its rows of channels begin.
+// One filter tap at one output pixel, with the offsets of its rows of channels.
 struct Tap {
-  std::size_t x = 0, y = 0;          // in x and y
-  std::int64_t row = 0, column = 0;  // of the filter
+  std::size_t x = 0, y = 0;          // offsets in x and y
+  std::int64_t row = 0, column = 0;  // position in the filter
 };
 
-// The taps of the filter that meet the image at one pixel of the output.
+// Visits the filter taps that lie inside the image at one pixel of the output.
 template <class Visit>
 void each_tap_at(const Convolution& c, const Sizes& x, const Sizes& w,
                  const std::array<std::int64_t, 3>& pixel, const Visit& visit) {
@@ -75,14 +76,15 @@ void each_tap(const Convolution& c, const Sizes& x, const Sizes& w, const Sizes&
   }
 }
 
-// A filter [O, I, kh, kw] with one of its channels innermost: [kh][kw][I][O] or [kh][kw][O][I].
+// A filter [O, I, kh, kw] stored with one kind of channel innermost: [kh][kw][I][O] or
+// [kh][kw][O][I].
 class Filter {
  public:
   Filter(const Sizes& sizes, bool outputs_innermost)
       : sizes_(sizes),
         outputs_innermost_(outputs_innermost),
         values_(static_cast<std::size_t>(sizes[0] * sizes[1] * sizes[2] * sizes[3])) {}
-  // The row for one channel of the other kind.
+  // Returns the row for one channel of the outer kind.
   double* row(const Tap& tap, std::int64_t channel) {
     const std::int64_t outer = outputs_innermost_ ? sizes_[1] : sizes_[0];
     const std::int64_t inner = outputs_innermost_ ? sizes_[0] : sizes_[1];
@@ -193,7 +195,7 @@ class Loops {
       case CUDNN_POINTWISE_RELU_BWD:
         return b > 0 ? a : 0;
       default:
-        return a < 0 ? 0 : a;  // NaN stays
+        return a < 0 ? 0 : a;  // this form keeps NaN
     }
   }
 
@@ -204,7 +206,7 @@ class Loops {
     Filter filter(w, /*outputs_innermost=*/true);
     filter.read(factor(c.w));
     Values out(static_cast<std::size_t>(graph_.tensors.at(c.y).elements()));
-    const std::int64_t inputs = w[1], outputs = w[0] / (x[1] / w[1]);  // of a group
+    const std::int64_t inputs = w[1], outputs = w[0] / (x[1] / w[1]);  // channels of one group
     each_tap(c, x, w, y, [&](const Tap& tap) {
       for (std::int64_t k = 0; k < x[1]; ++k) {
         const std::int64_t first = k / inputs * outputs;
@@ -258,7 +260,7 @@ class Loops {
     write(c.w, std::move(out));
   }
 
-  // Returns the values that an operation before made, else those in memory.
+  // Returns the values that an earlier operation made, or those in memory.
   const Values& read(Id id) {
     const auto [found, is_new] = values_.try_emplace(id);
     Values& values = found->second;
@@ -270,7 +272,7 @@ class Loops {
     return values;
   }
 
-  // As a tensor core takes it.
+  // Returns the values as a tensor core reads them.
   Values factor(Id id) {
     Values values = read(id);
     if (tf32_ && graph_.tensors.at(id).type == DataType::f32) {
@@ -292,7 +294,7 @@ class Loops {
           store(t.type, data, at + c * t.strides[1], static_cast<float>(values[index++]));
         }
       });
-      load_values(t, data, values);  // as they were rounded
+      load_values(t, data, values);  // with the rounding of the stored type
     }
     values_[id] = std::move(values);
   }

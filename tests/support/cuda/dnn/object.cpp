@@ -11,7 +11,7 @@ struct Objects {
   std::map<std::uintptr_t, std::shared_ptr<Object>> alive;
 };
 
-// Handles of all threads are of one library.
+// All threads share the library's handles.
 Objects& objects_of_library() {
   static Objects all;
   return all;
@@ -37,7 +37,7 @@ std::size_t bytes_of(cudnnBackendAttributeType_t type) {
     case CUDNN_TYPE_BACKEND_DESCRIPTOR:
       return 8;
     default:
-      return 4;  // numbers of 32 bits and enumerations
+      return 4;  // 32-bit numbers and enumerations
   }
 }
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-// The one kind of object of cuDNN's backend interface: a descriptor with attributes. The meaning of
-// a descriptor is always read back from its attributes.
+// The only kind of object in cuDNN's backend interface: a descriptor with attributes. The emulation
+// always reads a descriptor's meaning back from its attributes.
 namespace cnn::tests::emulated {
 
-// The error of a refused call; the text is for cudnnGetLastErrorString().
+// The error of a refused call; its text goes to cudnnGetLastErrorString().
 class DnnError : public std::runtime_error {
  public:
   DnnError(cudnnStatus_t status, const std::string& what)
@@ -24,7 +24,7 @@ class DnnError : public std::runtime_error {
  private:
   cudnnStatus_t status_;
 };
-// Throws DnnError "bad parameter" unless it holds.
+// Throws DnnError with this status unless the condition holds.
 void require(bool holds, const std::string& what, cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM);
 
 struct Attribute {
@@ -39,16 +39,16 @@ struct Object {
   std::map<cudnnBackendAttributeName_t, Attribute> attributes;
 };
 
-std::size_t bytes_of(cudnnBackendAttributeType_t type);  // of one element
-std::string name_of(cudnnBackendDescriptorType_t type);  // "a tensor"
+std::size_t bytes_of(cudnnBackendAttributeType_t type);  // bytes of one element
+std::string name_of(cudnnBackendDescriptorType_t type);  // such as "a tensor"
 
-// Handles are numbers that are never used twice, so that a destroyed descriptor is known as one.
+// Handles are numbers that are never reused, so the use of a destroyed descriptor is recognised.
 cudnnBackendDescriptor_t add_object(cudnnBackendDescriptorType_t type);
 void remove_object(cudnnBackendDescriptor_t handle);
-// Throws DnnError if there is none or it is destroyed.
+// Throws DnnError if the descriptor does not exist or is destroyed.
 std::shared_ptr<Object> object_at(cudnnBackendDescriptor_t handle);
 
-// Reads attributes of a descriptor; throws DnnError where one is missing.
+// Reads attributes of a descriptor; throws DnnError if one is missing.
 class Reader {
  public:
   explicit Reader(const Object& object) : object_(object) {}
@@ -68,7 +68,7 @@ class Reader {
     require(values.size() == 1, "attribute " + std::to_string(name) + " has not one value");
     return values.front();
   }
-  // Final descriptors of that type that the attribute names.
+  // Return the finalized descriptors of that type that the attribute names.
   std::vector<std::shared_ptr<Object>> objects(cudnnBackendAttributeName_t name) const;
   std::shared_ptr<Object> object(cudnnBackendAttributeName_t name,
                                  cudnnBackendDescriptorType_t type) const;

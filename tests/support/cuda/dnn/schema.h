@@ -6,19 +6,19 @@
 
 namespace cnn::tests::emulated {
 
-// An attribute that a kind of descriptor takes.
+// An attribute that one type of descriptor supports.
 struct AttributeRule {
   cudnnBackendDescriptorType_t of{};
   cudnnBackendAttributeName_t name{};
   cudnnBackendAttributeType_t type{};
-  std::int64_t most = 1;  // values
-  bool required = true;   // before the descriptor is final
+  std::int64_t most = 1;  // largest number of values
+  bool required = true;   // to be set before the descriptor is finalized
 };
 
-// All that the emulation knows; what is not here is refused.
+// Lists all attributes of the emulation, which refuses all others.
 std::span<const AttributeRule> attribute_rules();
 
-// Null: descriptors of that type have no such attribute.
+// Returns null if descriptors of that type have no such attribute.
 const AttributeRule* find_rule(cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t name);
 
 }  // namespace cnn::tests::emulated

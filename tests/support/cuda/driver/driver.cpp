@@ -1,2 +1,2 @@
-// Stands in for the library of the NVIDIA driver. The program only looks whether there is one.
+// Stands in for the NVIDIA driver's library. The program only checks whether the library exists.
 extern "C" int cuInit(unsigned /*flags*/) { return 0; }  // NOLINT(readability-identifier-naming)

@@ -9,12 +9,12 @@
 #include "tests/support/cuda/nccl/communicator.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// The functions of NCCL that the program calls, with the rules of NCCL 2.28.
+// Implements the functions of NCCL that the program calls, with the rules of NCCL 2.28.
 
 namespace cnn::tests::emulated {
 namespace {
 
-// An aborted communicator stays as an empty shell, so that a use of its handle is known as one.
+// Aborted communicators stay as empty shells, so the use of their handles is recognised.
 struct Communicators {
   std::mutex mutex;
   std::deque<std::unique_ptr<ncclComm>> all;
@@ -44,7 +44,7 @@ bool is_alive(ncclComm_t communicator, const char* call) {
 // The calls of a thread between ncclGroupStart and ncclGroupEnd.
 struct Group {
   int depth = 0;
-  std::vector<std::pair<ncclComm_t, std::vector<Reduction>>> calls;  // by communicator
+  std::vector<std::pair<ncclComm_t, std::vector<Reduction>>> calls;  // grouped by communicator
   ncclResult_t error = ncclSuccess;
 };
 
@@ -62,11 +62,11 @@ void add_call(ncclComm_t communicator, const Reduction& reduction) {
   found->second.push_back(reduction);
 }
 
-// In progress if a communicator does not block; else the first error.
+// Returns ncclInProgress if a communicator is nonblocking, otherwise the first error or success.
 ncclResult_t launch(Group finished) {
   ncclResult_t result = finished.error;
   if (result != ncclSuccess) {
-    return result;  // nothing of a group with a wrong call is launched
+    return result;  // launches nothing if one call of the group is invalid
   }
   for (auto& [communicator, reductions] : finished.calls) {
     const ncclResult_t launched = communicator->launch(std::move(reductions));
@@ -89,9 +89,9 @@ ncclResult_t checked(ncclComm_t communicator, const Reduction& reduction) {
   return ncclSuccess;
 }
 
-// Success, or why a configuration cannot be taken.
+// Returns whether a configuration is valid.
 bool is_valid(const ncclConfig_t* config) {
-  constexpr std::size_t least_bytes = 24;  // up to `blocking`, which version 2.14 has
+  constexpr std::size_t least_bytes = 24;  // the bytes up to `blocking`, since NCCL 2.14
   constexpr unsigned magic = 0xcafebeef;
   return config->size >= least_bytes && config->magic == magic &&
          config->version >= NCCL_VERSION(2, 14, 0) &&
@@ -108,7 +108,7 @@ using cnn::tests::emulated::Segment;
 
 extern "C" {
 
-// The library that stands for NCCL finds the emulation by this name.
+// The library that stands for NCCL finds the emulation by this symbol.
 extern const int cnn_emulated_nccl;
 const int cnn_emulated_nccl = NCCL_VERSION_CODE;
 

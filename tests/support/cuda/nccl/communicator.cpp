@@ -13,7 +13,7 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// A recording that was captured from a communicator: all copies of one node share it.
+// A captured graph's reference to its communicator; all copies of one node share it.
 class Reference {
  public:
   explicit Reference(std::shared_ptr<std::atomic<int>> count) : count_(std::move(count)) {
@@ -75,7 +75,7 @@ ncclComm::ncclComm(int rank, int ranks, int device, bool blocking)
       blocking_(blocking),
       settings_(cnn::tests::emulated::settings_of_communicators()) {}
 
-// At the end of the process: a call that is under way is left where it is.
+// Runs at the end of the process and ends a call that is still in progress.
 ncclComm::~ncclComm() {
   aborted_ = true;
   if (worker_.joinable()) {
@@ -107,7 +107,7 @@ ncclResult_t ncclComm::ready() {
              : now;
 }
 
-// Every call of a communicator that does not block is still under way when it returns.
+// Every call of a nonblocking communicator is still in progress when it returns.
 ncclResult_t ncclComm::run(const std::function<ncclResult_t()>& work) {
   if (worker_.joinable()) {
     worker_.join();
@@ -198,7 +198,7 @@ ncclResult_t ncclComm::allocate(const char* what) {
 
 ncclResult_t ncclComm::launch(std::vector<Reduction> reductions) {
   return run([this, reductions = std::move(reductions)] {
-    if (launched_ == 0) {  // connections are made when they are first needed
+    if (launched_ == 0) {  // the first use makes the connections
       if (const ncclResult_t result = allocate("the first reduction"); result != ncclSuccess) {
         return result;
       }
@@ -276,7 +276,7 @@ bool ncclComm::has_equal_arguments() {
   return true;
 }
 
-// Runs in the order of the stream. Waits for other ranks as a kernel does: without end, unless the
+// Runs in stream order. Like NCCL's kernel, it waits for the other ranks without a limit unless the
 // communicator is aborted.
 void ncclComm::execute(const Reduction& reduction, bool captured) {
   const std::uint64_t number = executed_++;
@@ -300,12 +300,12 @@ void ncclComm::execute(const Reduction& reduction, bool captured) {
     return;
   }
   const bool equal = has_equal_arguments();
-  if (barrier() && equal) {  // until then all look at the arguments of all
+  if (barrier() && equal) {  // all ranks have read all arguments before the first sum
     sum(reduction);
   }
 }
 
-// As a kernel whose connection is gone: it waits to be aborted.
+// Like a kernel that has lost its connection, the rank waits until it is aborted.
 bool ncclComm::is_cut_off() {
   bool failed = false;
   for (int other = 0; other < ranks_; ++other) {
@@ -344,7 +344,7 @@ float ncclComm::factor_of(ncclRedOp_t operation) const {
                                 : scalars_.at(static_cast<std::size_t>(operation - ncclNumOps));
 }
 
-// Adds in the order of ranks; an operation with a factor multiplies before it adds.
+// Adds in the order of ranks; an operation with a factor multiplies each operand first.
 void ncclComm::sum(const Reduction& reduction) {
   constexpr std::size_t most = Segment::chunk_bytes / sizeof(float);
   const float factor = reduction.factor;
@@ -379,8 +379,8 @@ void ncclComm::wait_until(const std::function<bool()>& ended, const std::string&
   }
 }
 
-// First what runs is told to end, then the call waits: for the thread of a call under way, for
-// graphs, and, since memory is freed, for all work of the device.
+// Tells running work to end and then waits for the thread of a call in progress and for graphs.
+// Freeing memory also makes it wait for all work of the device.
 ncclResult_t ncclComm::abort() {
   aborted_ = true;
   if (worker_.joinable()) {
@@ -395,12 +395,13 @@ ncclResult_t ncclComm::abort() {
         return driver().devices.at(static_cast<std::size_t>(device_)).queued == 0;
       },
       "the work of its device, which does not end while the call blocks");
-  std::thread([this] {  // the caller's may capture, which NCCL's calls of the runtime do not touch
+  // A thread of its own frees the buffers, because the caller's may capture, which NCCL's own
+  // runtime calls do not affect.
+  std::thread([this] {
     for (void* buffer : buffers_) {
       static_cast<void>(cudaFree(buffer));
     }
-  })
-      .join();
+  }).join();
   buffers_.clear();
   const std::scoped_lock lock(driver().lock.mutex);
   for (const auto& [memory, bytes] : attached_) {

@@ -6,16 +6,16 @@
 
 namespace cnn::tests::emulated {
 
-// The fault that the environment variable CNN_EMULATED_NCCL_FAULT asks for, as KIND:RANK:REDUCTION
-// or KIND:RANK:REDUCTION:MILLISECONDS for delay and late. Reductions count from 0 on each rank: by
-// their execution for kill, delay and error, by their launch for refuse and late, where those of a
-// capture count once.
+// The fault injected by the environment variable CNN_EMULATED_NCCL_FAULT. Its format is
+// KIND:RANK:REDUCTION, with :MILLISECONDS appended for delay and late. Each rank counts reductions
+// from 0. kill, delay and error count executions; refuse and late count launches, and a capture
+// counts as one.
 struct InjectedFault {
   enum class Kind : std::uint8_t {
-    kill,    // the process of the rank is killed when it begins the reduction
+    kill,    // kills the rank's process when it begins the reduction
     delay,   // the rank begins the reduction later
-    error,   // the rank loses its connections: a system error there, a remote error elsewhere
-    refuse,  // the launch of the reduction fails on the rank
+    error,   // cuts the rank's connections: a system error there, a remote error elsewhere
+    refuse,  // the rank's launch of the reduction fails
     late,    // NCCL's own thread launches the reduction later
   };
   Kind kind{};

@@ -21,13 +21,13 @@ ncclUniqueId Segment::create() {
   check(file >= 0, "the emulated NCCL cannot create memory to share");
   ncclUniqueId id{};
   static_cast<void>(std::snprintf(id.internal, sizeof(id.internal), id_format, ::getpid(), file));
-  return id;  // the descriptor stays open: ranks may join as long as this process lives
+  return id;  // keeps the descriptor open, so that ranks can join while this process lives
 }
 
 Segment::Segment(const ncclUniqueId& id, int ranks)
     : bytes_(header_bytes + static_cast<std::size_t>(ranks) * chunk_bytes) {
   int process = 0, descriptor = 0;
-  // NOLINTNEXTLINE(cert-err34-c): the count tells whether both numbers were there
+  // NOLINTNEXTLINE(cert-err34-c): the count shows whether both numbers exist
   check(std::sscanf(id.internal, id_format, &process, &descriptor) == 2,
         "the unique ID was not made by ncclGetUniqueId");
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);

@@ -8,20 +8,20 @@
 #include <nccl.h>
 #include <string>
 
-// Memory that the ranks of an emulated communicator share, whether they are threads or processes.
+// Memory shared by the ranks of an emulated communicator, which are threads or processes.
 namespace cnn::tests::emulated {
 
-// The arguments of a reduction that must be equal on all ranks.
+// The arguments of a reduction, which must be equal on all ranks.
 struct ReductionArguments {
   std::uint64_t elements = 0;
   int type = 0;
   int operation = 0;
-  int captured = 0;  // 1: a graph replays it
+  int captured = 0;  // 1 if a graph replays the reduction
   bool operator==(const ReductionArguments&) const = default;
 };
 
-// A file in memory that lives as long as a process has it open. The unique ID of a communicator
-// names it by its process and descriptor, so that nothing is left behind when ranks are killed.
+// A file in memory that lives as long as a process has it open. A communicator's unique ID names it
+// by process and descriptor, so killed ranks leave nothing behind.
 class Segment {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10U;
@@ -29,9 +29,9 @@ class Segment {
 
   struct Slot {
     std::atomic<int> joined = 0;
-    std::atomic<int> failed = 0;              // its start has failed
-    std::atomic<int> device = 0;              // counted from 1, since a new file holds zeros
-    std::atomic<std::uint64_t> barriers = 0;  // that this rank has reached
+    std::atomic<int> failed = 0;              // its start failed
+    std::atomic<int> device = 0;              // counted from 1, because a new file holds zeros
+    std::atomic<std::uint64_t> barriers = 0;  // number of barriers that this rank has reached
     ReductionArguments arguments;
   };
 
@@ -42,10 +42,10 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // The number of ranks by which the segment was joined first.
+  // Returns the number of ranks with which the first rank joined.
   int agree_on_ranks(int ranks);
   Slot& slot(int rank);
-  std::byte* chunk(int rank);  // chunk_bytes bytes
+  std::byte* chunk(int rank);  // has chunk_bytes bytes
 
  private:
   struct Header {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-// The library that the program opens as NVML: it tells of each emulated device, whose addresses and
-// number the emulated runtime has too. Device d draws 400 + 50 d watts and runs at 1980 - 100 d
-// MHz, so that a test sees which device was asked.
+// The library that the program opens as NVML. It reports the devices of the emulated runtime, with
+// the same addresses and number. Device d draws 400 + 50 d watts and runs at 1980 - 100 d MHz, so a
+// test can tell which device was read.
 
 namespace {
 
@@ -50,7 +50,7 @@ int find(std::string_view name, const char* format, int first, void** device) {
 int number_of(void* device) { return static_cast<Device*>(device)->number; }
 unsigned watts_of(void* device) { return 400 + 50 * static_cast<unsigned>(number_of(device)); }
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): since when devices draw power
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): power counts from here
 const auto start = std::chrono::steady_clock::now();
 
 }  // namespace
@@ -116,7 +116,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millij
   return success;
 }
 
-// Devices other than the first are held down by their power limit.
+// The power limit throttles every device except the first.
 int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* reasons) {
   *reasons = number_of(device) == 0 ? 0 : power_cap;
   return success;

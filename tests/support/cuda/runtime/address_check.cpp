@@ -16,7 +16,7 @@ namespace {
 
 using Range = std::span<const std::byte>;
 
-// The loaded segment that holds an address, while the loader goes through its objects.
+// The loaded segment that contains an address; dl_iterate_phdr() fills it.
 struct SegmentSearch {
   const std::byte* at = nullptr;
   std::optional<Range> found;
@@ -38,7 +38,8 @@ int search_segments(dl_phdr_info* object, std::size_t /*size*/, void* data) {
   return 0;
 }
 
-// Constants and static variables, which stand for those of a kernel's image.
+// Returns the constants and static variables at an address; they stand for those of a kernel's
+// image.
 std::optional<Range> static_memory_at(const std::byte* at) {
   SegmentSearch search{.at = at, .found = std::nullopt};
   dl_iterate_phdr(search_segments, &search);
@@ -55,15 +56,15 @@ Range find_stack() {
   return {static_cast<const std::byte*>(begin), bytes};
 }
 
-// The stack of this thread with its thread-local variables, among them threadIdx and the like. It
-// stays where it is, and asking for it takes system calls.
+// Returns the stack of this thread, which includes thread-local variables such as threadIdx. It is
+// cached, because it never moves and finding it takes system calls.
 Range stack_of_thread() {
   thread_local const Range stack = find_stack();
   return stack;
 }
 
-// Returns the range that the builtins of a kernel name, which lies apart from the stack in a
-// library that is opened by name.
+// Returns the range of the kernel's builtin variables. In a library opened by name, it is not next
+// to the stack.
 Range builtins_of_thread() {
   std::array<const std::byte*, 4> places{
       reinterpret_cast<const std::byte*>(&threadIdx), reinterpret_cast<const std::byte*>(&blockIdx),
@@ -110,7 +111,8 @@ std::string CheckedAddresses::look_up(const std::byte* at, std::size_t bytes) {
       const std::string why = d.memory.name_of(at) + ", which a kernel on device " +
                               std::to_string(device_) + " cannot touch";
       if (d.memory.range_of(at) >= 0) {
-        violate("a kernel touches " + why);  // the access itself would end the process
+        // Reports it here, because the access itself would end the process.
+        violate("a kernel touches " + why);
       }
       return why;
     }

@@ -9,8 +9,8 @@
 
 namespace cnn::tests::emulated {
 
-// While it is alive, kernels that the calling thread runs may touch the memory of one device and
-// host memory that is pinned, nothing else. `values`: the parameters, which a kernel reads from.
+// While it exists, kernels on the calling thread may touch only one device's memory and pinned host
+// memory. `values`: the kernel's parameters, which it may read.
 class CheckedAddresses final : public grid::AddressCheck {
  public:
   CheckedAddresses(int device, std::span<const std::byte> values);
@@ -25,10 +25,10 @@ class CheckedAddresses final : public grid::AddressCheck {
   static bool contains(Range range, const std::byte* at, std::size_t bytes);
   std::string look_up(const std::byte* at, std::size_t bytes);
 
-  static constexpr std::size_t lasting = 3;  // the first places are for good
+  static constexpr std::size_t lasting = 3;  // the first entries are permanent
 
   int device_;
-  std::array<Range, 8> allowed_{};  // those found lately
+  std::array<Range, 8> allowed_{};  // also caches recently found ranges
   std::size_t next_ = 0;
 };
 

@@ -5,12 +5,12 @@
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Capture of streams into graphs.
+// Implements the capture of streams into graphs.
 
 namespace cnn::tests::emulated {
 namespace {
 
-// Whether every node of the capture is followed by one of `ends`, at whatever distance.
+// Returns whether one of `ends` follows every node of the capture, directly or indirectly.
 bool is_joined(const Capture& capture, const std::vector<std::size_t>& ends) {
   std::vector<bool> reached(capture.nodes.size());
   std::vector<std::size_t> open = ends;
@@ -26,7 +26,7 @@ bool is_joined(const Capture& capture, const std::vector<std::size_t>& ends) {
   return std::ranges::all_of(reached, [](bool r) { return r; });
 }
 
-// Ends a capture; all its streams are as before it.
+// Ends a capture and returns all its streams to normal operation.
 cudaError_t finish(Capture& capture, const std::vector<std::size_t>& ends) {
   const bool joined = is_joined(capture, ends);
   for (CUstream_st* stream : capture.streams) {
@@ -34,7 +34,7 @@ cudaError_t finish(Capture& capture, const std::vector<std::size_t>& ends) {
     stream->tail.clear();
   }
   if (!joined || !capture.why_invalid.empty()) {
-    capture.nodes.clear();  // what they refer to goes with the graph; events may keep the capture
+    capture.nodes.clear();  // the graph owns the nodes now; events may keep the capture alive
   }
   if (!capture.why_invalid.empty()) {
     return returned(cudaErrorStreamCaptureInvalidated);

@@ -7,13 +7,14 @@
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Devices as the runtime describes them: each is the machine of the settings, usually an H100.
+// Implements the device functions. Each device is the machine of the settings, by default an H100.
 
 namespace cnn::tests::emulated {
 namespace {
 
-constexpr int highest_priority = -5;             // of an H100; profiles of machines do not tell it
-constexpr int registers_of_a_usual_thread = 64;  // of our kernels, which are not asked
+constexpr int highest_priority = -5;  // of an H100; machine profiles do not contain it
+// assumed, because our kernels' real numbers are unknown here.
+constexpr int registers_of_a_usual_thread = 64;
 
 const Description& description() { return driver().settings.description; }
 
@@ -113,7 +114,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-// As a kernel of the usual registers for each thread would be held.
+// Computes the occupancy of a kernel with the usual number of registers per thread.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*kernel*/,
                                                           int threads, std::size_t shared_bytes) {
   namespace emulated = cnn::tests::emulated;

@@ -2,7 +2,7 @@
 
 #include "tests/support/cuda/runtime/calls.h"
 
-// Errors: what was kept for the calling thread, and their names.
+// Implements the calling thread's last error and the names of errors.
 
 namespace {
 

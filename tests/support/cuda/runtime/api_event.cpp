@@ -6,19 +6,19 @@
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Events, and the order that they make between streams.
+// Implements events and the order that they make between streams.
 
 namespace cnn::tests::emulated {
 namespace {
 
-// The stream takes part in the event's capture from now on.
+// Lets the stream join the event's capture.
 cudaError_t wait_in_capture(CUstream_st& stream, const CUevent_st& event) {
   if (event.capture == nullptr) {
     return invalidate(*stream.capture, cudaErrorStreamCaptureIsolation,
                       "a stream in capture waited for work outside of the capture");
   }
   if (event.capture->origin->capture != event.capture) {
-    return returned(cudaErrorCapturedEvent);  // that capture is over
+    return returned(cudaErrorCapturedEvent);  // that capture has ended
   }
   if (stream.capture != nullptr && stream.capture != event.capture) {
     return invalidate(*stream.capture, cudaErrorStreamCaptureMerge,

@@ -5,12 +5,12 @@
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Graphs that were captured: making them executable and replaying them.
+// Implements the instantiation and replay of captured graphs.
 
 namespace cnn::tests::emulated {
 namespace {
 
-// Whether the memory that a graph was captured with is still there.
+// Returns whether the memory of the captured work still exists.
 bool has_its_memory(const CUgraphExec_st& executable) {
   const Memory& memory = driver().memory;
   for (const Node& node : executable.nodes) {
@@ -24,8 +24,8 @@ bool has_its_memory(const CUgraphExec_st& executable) {
   return true;
 }
 
-// Queues every node on the lane that it was captured from; the last piece of work of the stream
-// ends when all have ended. A graph never runs beside itself.
+// Queues every node on the lane that captured it. The stream's last piece of work ends after all of
+// them. Replays of one graph never overlap.
 void replay(CUgraphExec_st& executable, CUstream_st& stream) {
   const EventState begin = std::make_shared<Moment>();
   Work first{.name = "the start of a graph", .done = begin};
@@ -87,8 +87,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
   return cudaSuccess;
 }
 
-// The real call leaves a replay under way alone, whose host work may use what the caller frees
-// next.
+// The real call does not wait for a replay in progress, whose host work may use what the caller
+// frees next; so this is a violation.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   std::vector<std::unique_ptr<cnn::tests::emulated::Queue>> lanes;
   {

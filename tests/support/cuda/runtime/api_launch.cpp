@@ -12,14 +12,14 @@
 #include "tests/support/cuda/runtime/violation.h"
 #include "tests/support/grid/grid.h"
 
-// Launches of kernels, which run on the emulated grid.
+// Implements kernel launches, which run on the emulated grid.
 
 namespace cnn::tests::emulated {
 namespace {
 
 struct Kernel {
   Bind bind;
-  std::size_t shared_bytes = 0;  // the most that a launch may ask for; 0: as every kernel may
+  std::size_t shared_bytes = 0;  // the most that a launch may request; 0 means the usual limit
 };
 
 struct KernelTable {
@@ -27,7 +27,7 @@ struct KernelTable {
   std::map<const void*, Kernel> rows;
 };
 
-// The table that nvcc puts into the image of a program is one for the process.
+// The process has one table, like the table that nvcc puts into a program's image.
 KernelTable& table() {
   static KernelTable only;
   return only;
@@ -44,8 +44,8 @@ std::string text_of(dim3 extent) {
          std::to_string(extent.z);
 }
 
-// Orders of blocks and threads differ from launch to launch. Forward runs are left out: they look
-// for races in global memory, which the tests of the grid do, and take much longer.
+// Every launch has another order of blocks and threads. The forward order is left out: it also
+// detects races in global memory, which takes much longer and which the grid's tests cover.
 grid::Order next_order(unsigned launches) {
   return launches % 3 == 0 ? grid::Order{.kind = grid::Order::Kind::reverse}
                            : grid::Order{.kind = grid::Order::Kind::shuffled, .seed = launches};
@@ -139,7 +139,8 @@ cudaError_t cudaLaunchKernel(const void* entry, dim3 grid, dim3 block, void** pa
        .body =
            [launch, bound, device = stream->device] {
              driver().begin_kernel(device);
-             const std::function<void()> thread = bound.thread;  // on this stack, which is allowed
+             // A copy on this stack, which kernels may touch.
+             const std::function<void()> thread = bound.thread;
              const emulated::CheckedAddresses checked(
                  device, {static_cast<const std::byte*>(bound.values.get()), bound.value_bytes});
              cnn::tests::grid::run(launch, thread);

@@ -7,7 +7,7 @@
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Memory: taking it, giving it back, copying it.
+// Implements allocation, release and copies of memory.
 
 namespace cnn::tests::emulated {
 namespace {
@@ -46,7 +46,7 @@ cudaError_t release(void* data, MemoryKind kind, const std::string& name) {
 
 enum class Side { device, pinned, pageable };
 
-// Where a range lies. Throws nothing: a range that no block contains is a violation.
+// Finds the kind of memory of a range. A range that leaves its block is a violation.
 bool find_side(const std::byte* at, std::size_t bytes, Side& side) {
   const Memory& memory = driver().memory;
   const Block* block = memory.find(at);
@@ -67,7 +67,8 @@ bool find_side(const std::byte* at, std::size_t bytes, Side& side) {
   return true;
 }
 
-// Memory that is not pinned is copied out at once, and into before the call returns.
+// Pageable memory is read at once as a source, and is written before the call returns as a
+// destination.
 cudaError_t copy(std::byte* to, const std::byte* from, std::size_t bytes, CUstream_st& stream,
                  Call& call) {
   Side to_side{}, from_side{};

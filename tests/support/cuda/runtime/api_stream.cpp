@@ -6,7 +6,7 @@
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Streams, and host work on them.
+// Implements streams and their host functions.
 
 using cnn::tests::emulated::Call;
 using cnn::tests::emulated::driver;
@@ -32,10 +32,11 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return cudaSuccess;
 }
 
-// Returns at once, as the real one does: what is queued still runs. Queues of streams that were
-// destroyed earlier are ended here once they are empty.
+// Returns at once like the real call, and queued work still runs. The call also ends the queues of
+// destroyed streams that have become empty.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::vector<std::unique_ptr<cnn::tests::emulated::Queue>> ended;  // they join without the lock
+  // They join their threads outside the lock.
+  std::vector<std::unique_ptr<cnn::tests::emulated::Queue>> ended;
   {
     const Call call("cudaStreamDestroy");
     if (!is_alive(stream, "cudaStreamDestroy")) {

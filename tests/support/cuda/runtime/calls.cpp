@@ -8,7 +8,7 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// As the real runtime has them, for each thread.
+// The real runtime also keeps these per thread.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 constinit thread_local int device_of_thread = 0;
 constinit thread_local cudaError_t last_error = cudaSuccess;

@@ -6,41 +6,41 @@
 
 #include "tests/support/cuda/runtime/driver.h"
 
-// Tools that the functions of the runtime share. All need the driver's lock.
+// Helpers that the functions of the emulated runtime share. All need the driver's lock.
 namespace cnn::tests::emulated {
 
 int current_device();
 void set_current_device(int device);
 
-// Keeps the error for cudaGetLastError() and returns it; success changes nothing.
+// Keeps an error for cudaGetLastError() and returns it; success leaves the kept error unchanged.
 cudaError_t returned(cudaError_t error);
 cudaError_t take_last_error();
 
-// The sticky error of the calling thread's device, or success.
+// Returns the sticky error of the calling thread's device, or success.
 cudaError_t sticky_error();
 
-// Success, or why a call that is not allowed while the calling thread captures must be refused; the
-// capture is invalid from then on.
+// Returns the error for a call that a capturing thread must not make, and invalidates the capture.
+// Returns success if the thread does not capture.
 cudaError_t refuse_in_capture(const std::string& call);
 
-// Invalidates a capture, naming the call.
+// Invalidates a capture for this reason.
 cudaError_t invalidate(Capture& capture, cudaError_t error, const std::string& why);
 
-// Whether a handle is one and alive; tells of a violation otherwise.
+// Returns whether the handle's object is alive; otherwise reports a violation.
 bool is_alive(const CUstream_st* stream, const std::string& call);
 bool is_alive(const CUevent_st* event, const std::string& call);
 bool is_alive(const CUgraph_st* graph, const std::string& call);
 bool is_alive(const CUgraphExec_st* executable, const std::string& call);
 
-// Tells of a violation if the calling thread runs work of a stream: host work must not call the
-// runtime.
+// Reports a violation if the calling thread runs a stream's work, because host work must not call
+// the runtime.
 bool is_outside_of_host_work(const std::string& call);
 
-// The begin of every call: the lock, and the reasons to refuse it.
+// Begins every call: takes the lock and checks for reasons to refuse the call.
 class Call {
  public:
   explicit Call(const std::string& name);
-  cudaError_t refused() const { return refused_; }  // success: go on
+  cudaError_t refused() const { return refused_; }  // success means that the call may go on
   std::unique_lock<std::mutex>& lock() { return lock_; }
 
  private:

@@ -15,7 +15,7 @@ Description read_description(const std::string& file) {
     const nlohmann::json device = nlohmann::json::parse(in).at("cudnn");
     const auto number = [&device](const char* key) { return device.at(key).get<int>(); };
     const auto bytes = [&device](const char* key) { return device.at(key).get<std::size_t>(); };
-    const int capability = number("deviceVer");  // 900 is 9.0
+    const int capability = number("deviceVer");  // 900 means 9.0
     return {.name = device.at("deviceName").get<std::string>(),
             .major = capability / 100,
             .minor = capability % 100 / 10,

@@ -19,7 +19,7 @@ int number_of(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// For programs that know nothing of the emulation.
+// Environment variables configure programs that do not know the emulation.
 Settings settings_of_environment() {
   Settings settings;
   settings.devices = number_of("CNN_EMULATED_DEVICES", settings.devices);
@@ -67,7 +67,7 @@ Driver::Driver(const Settings& s)
 
 Driver::~Driver() {
   for (const auto& stream : streams) {
-    stream->queue.reset();  // what it still runs may use graphs and events
+    stream->queue.reset();  // queued work may still use graphs and events
   }
   if (!settings.counts_file.empty() && settings.devices > 0) {
     std::ofstream(settings.counts_file)
@@ -103,7 +103,7 @@ void Driver::enqueue(CUstream_st& stream, Work work) {
     stream.queue->push(std::move(work));
     return;
   }
-  // A word of a parameter that is no address of a live block is a number, or padding.
+  // A parameter word that is not the address of a live block is a number or padding.
   std::erase_if(work.uses, [this](const void* at) { return memory.find(at) == nullptr; });
   Capture& capture = *stream.capture;
   const auto lane = std::ranges::find(capture.streams, &stream) - capture.streams.begin();

@@ -19,16 +19,16 @@
 
 namespace cnn::tests::emulated {
 
-// A kernel that breaks its device on request: the test expects it, so it is no violation.
+// An injected kernel failure that breaks its device. The test expects it, so it is no violation.
 struct KernelFault {
   int device = 0;
-  unsigned kernel = 0;  // by the order in which the device runs them, from 0
+  unsigned kernel = 0;  // index in the device's order of kernels, from 0
 };
 inline constexpr const char* injected_kernel_fault = "the kernel breaks, as the test asks";
 
 struct Settings {
   int devices = 1;
-  Description description = described_machine();  // of each
+  Description description = described_machine();  // of each device
   std::size_t bytes_per_device = std::size_t{2} << 30U;
   Delays delays;
   std::string counts_file;  // written at the end if it has a name
@@ -38,12 +38,12 @@ struct Settings {
 // The state of one emulated device.
 struct DeviceState {
   int queued = 0;                     // pieces of work that have not ended
-  std::atomic<unsigned> kernels = 0;  // that have begun
-  cudaError_t sticky = cudaSuccess;   // every later call returns it
-  std::string fault;                  // what broke the device
+  std::atomic<unsigned> kernels = 0;  // kernels that have begun
+  cudaError_t sticky = cudaSuccess;   // every later call returns this error
+  std::string fault;                  // the reason for the sticky error
 };
 
-// All state behind the functions of the runtime: one for the process, as the real one is.
+// All state behind the runtime's functions. There is one driver per process, as in reality.
 class Driver {
  public:
   explicit Driver(const Settings& settings);
@@ -60,43 +60,46 @@ class Driver {
   std::deque<std::unique_ptr<CUgraph_st>> graphs;
   std::deque<std::unique_ptr<CUgraphExec_st>> executables;
 
-  unsigned launches = 0;        // of kernels so far, those that were captured among them
-  unsigned executions = 0;      // of work of the libraries so far, counted in the same way
-  unsigned replays = 0;         // of graphs so far
-  std::string capture_problem;  // why the last invalid capture became so
-  // Begins of the memory that communicators know of; with the lock.
+  unsigned launches = 0;        // kernels launched so far, including captured ones
+  unsigned executions = 0;      // library calls executed so far, including captured ones
+  unsigned replays = 0;         // graphs replayed so far
+  std::string capture_problem;  // why the last invalid capture became invalid
+  // First addresses of the memory that communicators have registered; guarded by the lock.
   std::multiset<const void*> attached;
 
   std::unique_ptr<Queue> make_queue(int device);
-  // Needs the lock: adds work to a stream, or to the graph that it captures.
+  // Adds work to a stream, or to the graph that the stream captures. Needs the lock.
   void enqueue(CUstream_st& stream, Work work);
-  // Marks a device as broken, for good. Needs the lock.
+  // Marks a device as broken permanently. Needs the lock.
   void break_device(int device, cudaError_t error, const std::string& why);
   bool is_used(const Block& block) const;  // by queued work; needs the lock
-  void begin_kernel(int device);           // throws if it is to break the device
+  void begin_kernel(int device);           // throws if this kernel must break the device
 
  private:
   unsigned queues_ = 0;
 };
 
-// The driver, made with the settings of set_up(), or when it is first used with the default ones,
-// where the environment does not say otherwise: CNN_EMULATED_DEVICES is their number,
-// CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_MACHINE the file that describes it,
-// CNN_EMULATED_SEED that of the delays, CNN_EMULATED_KERNEL_FAULT (DEVICE:KERNEL) the launch that
-// fails, and CNN_EMULATED_COUNTS names a file that gets the numbers of launches, executions and
-// replays and the most memory that a device has had in use.
+// Returns the driver. set_up() makes it with its settings, otherwise the first use makes it with
+// defaults that environment variables override:
+//   CNN_EMULATED_DEVICES      number of devices
+//   CNN_EMULATED_MB           memory of each device in MiB
+//   CNN_EMULATED_MACHINE      file that describes each device
+//   CNN_EMULATED_SEED         seed of the random delays
+//   CNN_EMULATED_KERNEL_FAULT DEVICE:KERNEL, the launch that fails
+//   CNN_EMULATED_COUNTS       file that gets the numbers of launches, executions and replays, and
+//                             the most memory that a device had in use
 Driver& driver();
 
-// Starts afresh with other settings. Tells of a violation if objects or memory are still alive.
+// Starts again with other settings. Reports a violation if objects or memory are still alive.
 void set_up(const Settings& settings);
 
-// One line for each stream, event, graph and block that is alive.
+// Returns one line for each stream, event, graph and block that is alive.
 std::vector<std::string> alive();
 
-// Returns what made the last capture invalid that became so; empty if none did.
+// Returns why the last invalid capture became invalid, or "" if there was none.
 std::string capture_problem();
 
-// Stops a stream before its next piece of work, for tests of orders.
+// Stops a stream before its next piece of work, so that tests can control the order.
 class Hold {
  public:
   explicit Hold(cudaStream_t stream);

@@ -10,14 +10,14 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// The handler of faults before ours, such as a sanitizer.
+// Returns the previous fault handler, such as a sanitizer's.
 struct sigaction& previous() {
   static struct sigaction action {};
   return action;
 }
 
-// The process is lost: what a handler must not do, such as allocate, can make it no worse. A thread
-// that holds the driver's lock while it faults tells no name.
+// The process ends anyway, so the handler may do what is forbidden in handlers, such as allocate.
+// It names no address if the faulting thread holds the driver's lock.
 void tell(int /*signal*/, siginfo_t* info, void* /*context*/) {
   ::sigaction(SIGSEGV, &previous(), nullptr);
   Driver& d = driver();
@@ -27,7 +27,7 @@ void tell(int /*signal*/, siginfo_t* info, void* /*context*/) {
                              ": the host touches memory of a device, or a kernel what it may not\n";
     static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
   }
-}  // the access is made again, and now ends the process
+}  // the access repeats and now ends the process
 
 }  // namespace
 

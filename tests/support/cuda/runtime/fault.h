@@ -2,8 +2,8 @@
 
 namespace cnn::tests::emulated {
 
-// From now on a host access to closed memory of a device ends the process with a message that names
-// the address. Other faults end it as before.
+// Installs a fault handler: a host access to closed device memory ends the process with a message
+// that names the address. Other faults end the process as before.
 void name_faults();
 
 }  // namespace cnn::tests::emulated

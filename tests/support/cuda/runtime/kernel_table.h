@@ -2,7 +2,7 @@
 
 namespace cnn::tests::emulated {
 
-// Empties the table of kernels, and forgets what was set for them.
+// Empties the table of kernels and its settings.
 void remove_kernels();
 
 }  // namespace cnn::tests::emulated

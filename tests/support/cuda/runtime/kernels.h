@@ -7,26 +7,26 @@
 #include <utility>
 #include <vector>
 
-// The kernels that the emulated runtime can start: what nvcc puts into a program's image for the
-// real one. Kernels enter the table by way of the launch.h of the emulation.
+// The table of kernels that the emulated runtime can start, which nvcc puts into a program's image
+// for the real one. The emulation's launch.h enters kernels into the table.
 namespace cnn::tests::emulated {
 
-// A kernel with the values of its parameters, copied when it is launched.
+// A kernel with its parameter values, which are copied at the launch.
 struct BoundKernel {
-  std::function<void()> thread;  // what each thread of the grid runs; refers to the values
+  std::function<void()> thread;  // run by each thread of the grid; refers to the values
   std::shared_ptr<const void> values;
-  std::size_t value_bytes = 0;      // of the object that `values` owns
-  std::size_t parameter_bytes = 0;  // as CUDA counts them
-  std::vector<void*> words;         // aligned words of the parameters, which might be pointers
+  std::size_t value_bytes = 0;      // size of the object that `values` owns
+  std::size_t parameter_bytes = 0;  // size of the parameters by CUDA's rules
+  std::vector<void*> words;         // aligned words of the parameters, which may be pointers
 };
 
 // Binds a kernel to the parameters at these addresses.
 using Bind = std::function<BoundKernel(void* const* parameters)>;
 
-// Adds a kernel by its entry; adding it again changes nothing.
+// Adds a kernel by its entry; adding it again has no effect.
 void add_kernel(const void* entry, const Bind& bind);
 
-// The aligned words of a parameter, each of which might be a pointer.
+// Appends the aligned words of a parameter, each of which may be a pointer.
 void append_words(const void* parameter, std::size_t bytes, std::vector<void*>& words);
 
 template <class... Parameters>

@@ -12,7 +12,7 @@ namespace cnn::tests::emulated {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t range_bytes = std::size_t{1} << 40U;  // addresses cost nothing
+constexpr std::size_t range_bytes = std::size_t{1} << 40U;  // address space costs nothing
 constexpr int poison = 0xFF;
 
 std::size_t whole_pages(std::size_t bytes) { return round_up(bytes, page); }
@@ -29,7 +29,8 @@ void protect(std::byte* data, std::size_t bytes, bool is_open) {
         "the protection of emulated memory cannot be changed");
 }
 
-// The rest of a block's last page keeps the poison unless somebody writes past the end.
+// Returns whether the rest of a block's last page still has the poison, which a write past the end
+// destroys.
 bool is_untouched_behind(const Block& block) {
   const std::byte* end = block.data + whole_pages(block.bytes);
   return std::all_of(static_cast<const std::byte*>(block.data + block.bytes), end,
@@ -42,7 +43,7 @@ Memory::Memory(int devices, std::size_t bytes_per_device)
     : bytes_per_device_(bytes_per_device), devices_(static_cast<std::size_t>(devices)) {
   for (Device& device : devices_) {
     device.range = reserve(range_bytes);
-    // Blocks are opened and closed over and over, which takes time for each page.
+    // Huge pages make it cheaper to open and close blocks, which costs time per page.
     ::madvise(device.range, range_bytes, MADV_HUGEPAGE);
   }
 }

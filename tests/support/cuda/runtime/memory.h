@@ -11,7 +11,7 @@ namespace cnn::tests::emulated {
 
 enum class MemoryKind : std::uint8_t { device, pinned, registered };
 
-// A piece of memory that the runtime knows.
+// A block of memory that the runtime knows.
 struct Block {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -22,11 +22,10 @@ struct Block {
   }
 };
 
-// All memory of the emulated devices. Each device has a range of addresses of its own, from which
-// blocks are taken once and never again, so that a stale address is always known as one. A block
-// has pages without access behind it, is filled with ones in every bit (NaN) when it is taken, and
-// its pages are open only while its device has work: the host cannot read it otherwise. Not
-// thread-safe: the driver's lock guards it.
+// All memory of the emulated devices. Each device has an address range from which it takes every
+// block only once, so a stale address is always recognised. A block starts filled with NaN (all
+// bits one) and has inaccessible pages behind it. Its pages are open only while its device has
+// work, so the host cannot read them at other times. The driver's lock guards this class.
 class Memory {
  public:
   Memory(int devices, std::size_t bytes_per_device);
@@ -34,40 +33,40 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  std::byte* allocate(int device, std::size_t bytes);  // null: not that many are free
+  std::byte* allocate(int device, std::size_t bytes);  // returns null if not enough bytes are free
   std::byte* pin(std::size_t bytes);
-  // False: the range overlaps one that is known already.
+  // Returns false if the range overlaps a known block.
   bool add_registered(std::byte* data, std::size_t bytes);
-  // Takes a block away by its first byte; nothing if there is none of that kind. Tells of a
-  // violation if bytes behind the block were written.
+  // Releases a block by its first byte and returns it, or nothing if there is no such block of that
+  // kind. Reports a violation if bytes behind the block were written.
   std::optional<Block> release(std::byte* data, MemoryKind kind);
 
-  const Block* find(const void* at) const;  // the block with that byte, or null
-  // The device in whose range of addresses a byte lies, of a block or not; -1 for none.
+  const Block* find(const void* at) const;  // the block that contains this byte, or null
+  // Returns the device whose address range contains the byte, in a block or not, or -1.
   int range_of(const void* at) const;
   std::size_t free_bytes(int device) const;
-  std::size_t peak_bytes() const;  // the most that a device has had in use
+  std::size_t peak_bytes() const;  // the most bytes that one device had in use
   std::size_t bytes_per_device() const { return bytes_per_device_; }
   std::vector<Block> blocks() const;
 
-  // Whether code that runs now may touch the device's blocks.
+  // Sets whether running code may touch the device's blocks.
   void open(int device, bool is_open);
 
-  // "byte 12 of the 4096 bytes on device 0", for messages.
+  // Returns a text for messages, such as "byte 12 of the 4096 bytes on device 0".
   std::string name_of(const void* at) const;
 
  private:
   struct Device {
     std::byte* range = nullptr;
-    std::size_t taken = 0;  // of the range
+    std::size_t taken = 0;  // used part of the address range
     std::size_t used = 0;   // bytes of live blocks
-    std::size_t peak = 0;   // of `used`
+    std::size_t peak = 0;   // maximum of `used`
     bool is_open = false;
   };
 
   std::size_t bytes_per_device_;
   std::vector<Device> devices_;
-  std::map<const std::byte*, Block> blocks_;  // by their first byte
+  std::map<const std::byte*, Block> blocks_;  // by address of the first byte
 };
 
 }  // namespace cnn::tests::emulated

@@ -10,25 +10,25 @@
 #include "tests/support/cuda/runtime/queue.h"
 #include "tests/support/cuda/runtime/work.h"
 
-// The objects behind the runtime's handles, whose names CUDA's headers give. A destroyed object
-// stays as an empty shell, so that a use of its handle is known as one.
+// The objects behind the runtime's handles, whose type names come from CUDA's headers. A destroyed
+// object stays as an empty shell, so the use of its handle is recognised.
 
 namespace cnn::tests::emulated {
 
-// A step of a captured graph.
+// A node of a captured graph.
 struct Node {
-  Work work;                       // without waits
-  std::vector<std::size_t> after;  // nodes that it follows
-  std::size_t lane = 0;            // number of the stream that it was captured from
+  Work work;                       // without its waits
+  std::vector<std::size_t> after;  // the nodes before it
+  std::size_t lane = 0;            // index of the stream that captured it
 };
 
-// A capture under way.
+// A capture in progress.
 struct Capture {
   CUstream_st* origin = nullptr;
   std::thread::id thread;
   std::vector<Node> nodes;
-  std::vector<CUstream_st*> streams;  // those that take part, the origin first
-  std::string why_invalid;            // empty: it is valid
+  std::vector<CUstream_st*> streams;  // participating streams, the origin first
+  std::string why_invalid;            // empty if it is valid
 };
 
 }  // namespace cnn::tests::emulated
@@ -38,8 +38,9 @@ struct CUstream_st {
   int device = 0;
   int priority = 0;
   bool destroyed = false;
-  std::unique_ptr<cnn::tests::emulated::Queue> queue;  // null once destroyed and empty
-  // While it takes part in a capture: the capture, and the nodes that the next one follows.
+  // Null once the stream is destroyed and empty.
+  std::unique_ptr<cnn::tests::emulated::Queue> queue;
+  // The capture in which the stream participates, and the nodes that its next node follows.
   std::shared_ptr<cnn::tests::emulated::Capture> capture;
   std::vector<std::size_t> tail;
 };
@@ -48,8 +49,8 @@ struct CUevent_st {
   int device = 0;
   bool timing = false;
   bool destroyed = false;
-  cnn::tests::emulated::EventState state;  // of the last record; null: never recorded
-  // Of the last record, if a stream in capture made it.
+  cnn::tests::emulated::EventState state;  // of the last record; null if never recorded
+  // The capture and nodes of the last record, if a capturing stream made it.
   std::shared_ptr<cnn::tests::emulated::Capture> capture;
   std::vector<std::size_t> nodes;
 };

@@ -12,32 +12,32 @@
 
 namespace cnn::tests::emulated {
 
-// The lock of all that the emulation keeps, and the signal that some of it has changed.
+// The lock of the whole emulation, and the signal that some state has changed.
 struct Lock {
   std::mutex mutex;
   std::condition_variable changed;
 };
 
-// The callbacks by which a queue tells of its work. All calls are made with the lock held.
+// Callbacks by which a queue reports on its work. The queue calls them with the lock held.
 struct QueueHooks {
   std::function<void()> begun, ended;
   std::function<void(const std::string& work, const std::string& why)> failed;
-  std::function<bool()> is_broken;  // then bodies are skipped, as after a fault of a device
+  std::function<bool()> is_broken;  // if true, bodies are skipped, as after a fault of a device
 };
 
-// Work in order, served by a thread of its own.
+// A queue of work that one thread runs in order.
 class Queue {
  public:
   Queue(Lock& lock, QueueHooks hooks, Delays delays);
-  ~Queue();  // runs what is queued; without the lock
+  ~Queue();  // runs the queued work; call it without the lock
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // All of these need the lock.
+  // All these functions need the lock.
   void push(Work work);
   bool is_empty() const { return works_.empty() && !running_; }
   bool uses(const std::function<bool(const void* at)>& is_inside) const;
-  void set_held(bool held);  // nothing more begins while it is held
+  void set_held(bool held);  // no further work begins while the queue is held
 
   const std::thread::id& server() const { return server_id_; }
 
@@ -59,7 +59,8 @@ class Queue {
   std::thread server_;
 };
 
-// A queue served by this thread, or null: the runtime must not be called from host work.
+// Returns the queue that this thread runs, or null. Host work uses it, because it must not call the
+// runtime.
 const Queue* current_queue();
 
 }  // namespace cnn::tests::emulated

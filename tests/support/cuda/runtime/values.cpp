@@ -10,7 +10,8 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// The host's conversion of one f16 takes longer than the arithmetic with it.
+// Returns a table of all f16 values, because the host's conversion of one takes longer than the
+// arithmetic with it.
 const std::vector<float>& all_f16_values() {
   static const std::vector<float> all = [] {
     std::vector<float> values(std::size_t{1} << 16U);

@@ -14,7 +14,7 @@ struct Violations {
   std::vector<std::string> kept;
 };
 
-// The state that C functions without an object share can only be one for the process.
+// C functions without an object share this state, so the process has one of it.
 Violations& violations() {
   static Violations all;
   return all;

@@ -4,22 +4,22 @@
 #include <string>
 #include <vector>
 
-// Uses of CUDA that the real libraries only punish, by wrong values, crashes or nothing at all. The
-// emulation names them.
+// Reports violations: uses of CUDA that the real libraries punish only by wrong values, by crashes
+// or not at all.
 namespace cnn::tests::emulated {
 
-// Tells of a violation: prints it and ends the process, unless an ExpectViolations is alive, which
-// keeps it.
+// Reports a violation: prints it and ends the process. While an ExpectViolations exists, it keeps
+// the violation instead.
 void violate(const std::string& what);
 
-// For tests of the rules: keeps violations instead of ending the process.
+// Keeps violations instead of ending the process, for tests of the rules.
 class ExpectViolations {
  public:
   ExpectViolations();
   ~ExpectViolations();  // ends the process if violations were not taken
   ExpectViolations(const ExpectViolations&) = delete;
   ExpectViolations& operator=(const ExpectViolations&) = delete;
-  static std::vector<std::string> take();  // those kept so far
+  static std::vector<std::string> take();  // returns and removes the kept violations
   static std::size_t count();
 };
 

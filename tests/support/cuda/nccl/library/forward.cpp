@@ -4,12 +4,12 @@
 #include <link.h>
 #include <nccl.h>
 
-// The library that the program opens as NCCL. The emulation itself lies in the program's GPU
-// module, or in a test, with the emulated devices: each function is looked up there.
+// The library that the program opens as NCCL. It forwards each function to the emulation, which
+// lies with the emulated devices in the program's GPU module or in a test.
 
 namespace {
 
-// Among the loaded objects, the one that has the emulation.
+// Finds the loaded object that contains the emulation.
 int look_in(dl_phdr_info* object, std::size_t /*size*/, void* found) {
   const bool is_program = *object->dlpi_name == '\0';
   void* const handle = ::dlopen(is_program ? nullptr : object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);

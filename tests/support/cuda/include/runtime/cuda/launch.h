@@ -13,8 +13,8 @@
 #include "tests/support/cuda/runtime/kernels.h"
 #include "tests/support/grid/device_language.h"
 
-// Stands in for runtime/cuda/launch.h when kernels run on the emulated GPU: the calls of the real
-// one, after the kernel has entered the table of kernels, which nvcc does for the real one.
+// Replaces runtime/cuda/launch.h on the emulated GPU. It enters each kernel into the kernel table,
+// as nvcc does for the real runtime, and then makes the same calls as the real file.
 namespace cnn::cuda {
 
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
@@ -25,7 +25,7 @@ std::int64_t blocks_at_once(void (*kernel)(Parameters...), int threads, std::siz
   return blocks_at_once(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
 }
 
-// NOLINTNEXTLINE(readability-function-size): takes what a launch needs, as the real one
+// NOLINTNEXTLINE(readability-function-size): has the parameters of the real one
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Stream& stream, Arguments&&... arguments) {

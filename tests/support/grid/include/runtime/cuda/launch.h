@@ -9,8 +9,8 @@
 #include "tests/support/grid/device_language.h"
 #include "tests/support/grid/grid.h"
 
-// Stands in for runtime/cuda/launch.h when kernels run on the emulated grid alone: a launch runs at
-// once on the calling thread, whatever the stream.
+// Replaces runtime/cuda/launch.h for kernels on the emulated grid alone: a launch runs at once on
+// the calling thread, whatever the stream.
 namespace cnn::cuda {
 
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
@@ -18,10 +18,10 @@ inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
 template <class... Parameters>
 std::int64_t blocks_at_once(void (* /*kernel*/)(Parameters...), int /*threads*/,
                             std::size_t /*shared_bytes*/) {
-  return 528;  // more than there is work for, but where a test has many rows
+  return 528;  // more than most tests have work for; only a few have more rows
 }
 
-// NOLINTNEXTLINE(readability-function-size): takes what a launch needs, as the real one
+// NOLINTNEXTLINE(readability-function-size): has the parameters of the real one
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Stream& stream, Arguments&&... arguments) {

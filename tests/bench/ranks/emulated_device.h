@@ -12,12 +12,12 @@
 
 namespace cnn::tests {
 
-// A processor as a device whose memory other ranks do not see: it exchanges as GPUs do.
-inline constexpr bench::DeviceExchange played_device{
+// Emulates a device whose memory other ranks cannot see, so that it exchanges like a GPU.
+inline constexpr bench::DeviceExchange emulated_device{
     .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return &stream; },
     .on_poll =
-        // NOLINTNEXTLINE(performance-unnecessary-value-param): as the type wants it.
+        // NOLINTNEXTLINE(performance-unnecessary-value-param): the type of on_poll requires it.
     [](Device& /*device*/, std::function<void(bool)> /*look*/) {},
     .pin = [](std::span<std::byte> memory) -> std::shared_ptr<void> {
       return {memory.data(), [](void*) {}};

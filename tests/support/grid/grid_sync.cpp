@@ -1,4 +1,4 @@
-// How the threads of a block meet, and why they cannot.
+// Synchronises the threads of a block and explains deadlocks.
 
 #include <algorithm>
 
@@ -33,8 +33,8 @@ bool Run::release_warps() {
   return any;
 }
 
-// The threads that this one's mask names, if all of them wait at the same call. Lanes beyond a
-// block that is no multiple of a warp do not exist and are not waited for.
+// Returns the threads in this thread's mask if all of them wait at the same call. In a partial
+// warp, the missing lanes do not count.
 std::optional<std::vector<std::size_t>> Run::gathered(std::size_t index) const {
   const WarpRequest& wanted = threads_[index].request;
   std::vector<std::size_t> members;
@@ -65,7 +65,7 @@ bool Run::release_warp_of(std::size_t index) {
   return true;
 }
 
-// Only barriers order memory: CUDA promises nothing of the kind for shuffles and votes.
+// Only barriers order memory; CUDA guarantees no order for shuffles and votes.
 void Run::answer(std::span<const std::size_t> members) {
   unsigned ballot = 0;
   WarpClock joined{};
@@ -127,7 +127,7 @@ std::string Run::why_warp_is_stuck(std::size_t index) const {
   return what;
 }
 
-// Some threads wait and nothing can wake them.
+// Explains a deadlock, in which some threads wait and nothing can wake them.
 std::string Run::why_stuck() const {
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     if (threads_[i].state == State::at_warp_call) {
