@@ -51,6 +51,20 @@ std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& a
   return spec;
 }
 
+std::optional<KernelSpec> KernelTable::resolve(const Op& op, const Signature& asked) const {
+  const std::optional<KernelSpec> first = describe(op, asked);
+  if (!first) {
+    return std::nullopt;
+  }
+  const Signature layouts{.in = first->in, .out = first->out};
+  std::optional<KernelSpec> spec = describe(op, layouts);
+  if (!spec || spec->in != layouts.in || spec->out != layouts.out) {
+    throw Error("no kernel of this backend runs " + std::string(op.name()) + " on " +
+                to_string(layouts) + ", which one of its kernels asked for");
+  }
+  return spec;
+}
+
 std::unique_ptr<Kernel> KernelTable::make(const Op& op, const Signature& signature) const {
   // Selects the row by the question that describe() asks, since a row makes what it describes.
   std::optional<KernelSpec> spec;

@@ -77,6 +77,10 @@ class KernelTable {
   void otherwise(Describe describe, Make make, Provider by = Provider::own);
 
   std::optional<KernelSpec> describe(const Op& op, const Signature& asked) const;
+  // Describes the request, then the layouts of that answer, for which another row may come first.
+  // Returns the spec of the kernel that make() makes for them: its workspace is the one to give.
+  // Throws Error if no kernel takes the layouts of the first answer as they are.
+  std::optional<KernelSpec> resolve(const Op& op, const Signature& asked) const;
   // Throws Error with the op and the signature if no kernel can run it.
   std::unique_ptr<Kernel> make(const Op& op, const Signature& signature) const;
 

@@ -30,7 +30,7 @@ class Bench {
     for (TensorDesc& desc : asked.out) {
       desc.layout = desc.shape.rank() == 4 ? image : Layout::nchw;
     }
-    const std::optional<KernelSpec> spec = backend.kernels.describe(op, asked);
+    const std::optional<KernelSpec> spec = backend.kernels.resolve(op, asked);
     check(spec.has_value(), "no kernel measures " + std::string(op.name()));
     kernel_ = backend.kernels.make(op, {.in = spec->in, .out = spec->out});
     for (const TensorDesc& desc : spec->in) {

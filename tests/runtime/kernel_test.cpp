@@ -90,6 +90,35 @@ TEST(KernelTable, TakesTheFirstOfSeveralRowsThatDescribesSomething) {
   EXPECT_EQ(table.describe(Scale(2), large)->workspace, 16U);
 }
 
+// Where another row comes first in the layouts that the first answer asks for, its workspace
+// counts.
+TEST(KernelTable, ResolvesTheKernelThatRunsInTheLayoutsOfTheFirstAnswer) {
+  KernelTable table;
+  const auto add_row = [&table](std::size_t workspace, bool converts, const char* name) {
+    table.add<Scale>(
+        [workspace, converts](const Scale& /*op*/,
+                              const Signature& s) -> std::optional<KernelSpec> {
+          if (!converts && s.in[0].layout != Layout::nhwc) {
+            return std::nullopt;
+          }
+          TensorDesc desc = s.in[0];
+          desc.layout = Layout::nhwc;
+          return KernelSpec{.workspace = workspace, .in = {desc}, .out = {desc}};
+        },
+        [name](const Scale& /*op*/, const Signature& /*s*/) {
+          return std::make_unique<NamedKernel>(name);
+        });
+  };
+  add_row(64, false, "own");
+  add_row(8, true, "library");
+  TensorDesc image{.shape = {1, 2, 3, 3}};
+  const std::optional<KernelSpec> spec = table.resolve(Scale(2), {{image}, {image}});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(made(table, Scale(2), {spec->in, spec->out}), "own");
+  EXPECT_EQ(spec->workspace, 64U);
+  EXPECT_FALSE(table.resolve(Relu(), small));
+}
+
 TEST(KernelTable, FallsBackWhereTheRowCannotRunIt) {
   const KernelTable table = table_with(true);
   EXPECT_EQ(table.describe(Scale(2), large)->workspace, 0U);

@@ -85,7 +85,7 @@ void ImmediateStream::copy(std::byte* to, const std::byte* from, std::size_t byt
 
 std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
                             std::span<const TensorView> in, std::span<const InPlace> shared) {
-  const std::optional<KernelSpec> spec = table.describe(op, asked);
+  const std::optional<KernelSpec> spec = table.resolve(op, asked);
   if (!spec || std::ranges::any_of(shared, [&](const InPlace& pair) {
         return spec->in[pair.input].bytes() != spec->out[pair.output].bytes();
       })) {
