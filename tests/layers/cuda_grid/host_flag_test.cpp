@@ -1,9 +1,10 @@
-// Tests of the wait of a device for the host in the exchange of gradients.
+#include "layers/cuda/host_flag.h"
+
 #include <array>
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "layers/cuda/host_flag.h"
 #include "tests/support/grid/on_grid.h"
 
 namespace cnn::tests {
