@@ -31,7 +31,7 @@ TEST(EmulatedGpuKernels, AreFewerInAStepThatIsFused) {
 }
 
 // The rows of a Markdown table end with the number of kernels.
-TEST(SlowEmulatedGpuKernels, OfResnet50AreThoseOfTheTableOfPredictedSpeeds) {
+TEST(SlowEmulatedGpuKernels, MatchTheTableOfPredictedSpeedsForResnet50) {
   const std::string text = read_file(CNN_SOURCE_DIR "/layers/cuda/README.md");
   for (const std::string fusion : {"none", "bn", "conv"}) {
     const unsigned kernels =
