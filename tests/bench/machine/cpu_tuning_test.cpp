@@ -22,7 +22,7 @@ class CpuTuning : public testing::Test {
   Backend tuned(double seconds = 60) {
     Config config{.device = DeviceKind::cpu};
     config.cpu.intra_threads = 1;
-    config.gpu.plan_cache = folder_ / "plans";
+    config.gpu.plan_cache = folder / "plans";
     config.gpu.tune_seconds = seconds;
     Backend backend = cpu_backend().make(config);
     backend.kernels = {};
@@ -39,13 +39,13 @@ class CpuTuning : public testing::Test {
         .has_value();
   }
 
-  const tests::TemporaryFolder folder_;
+  const tests::TemporaryFolder folder;
 };
 
 TEST_F(CpuTuning, SaysBeforehandHowLongItMayTakeAndHowManyChoicesAreKnown) {
   const Backend backend = tuned(7);
   EXPECT_THAT(backend.tuning.notice, HasSubstr("for 7 s at most (--tune_seconds)"));
-  EXPECT_THAT(backend.notes, ElementsAre("plan cache: 0 choices in " + (folder_ / "plans")));
+  EXPECT_THAT(backend.notes, ElementsAre("plan cache: 0 choices in " + (folder / "plans")));
 }
 
 TEST_F(CpuTuning, TellsAtMostOnceWhatWasTimed) {
@@ -57,7 +57,7 @@ TEST_F(CpuTuning, TellsAtMostOnceWhatWasTimed) {
 }
 
 TEST_F(CpuTuning, GoesOnWithoutACacheThatCannotBeRead) {
-  folder_.write("plans/is a folder", "");
+  folder.write("plans/is a folder", "");
   const Backend backend = tuned();
   EXPECT_THAT(backend.notes, ElementsAre(HasSubstr("plan cache: not used, ")));
   EXPECT_NE(backend.tuning.choices, nullptr);

@@ -18,10 +18,10 @@ using layers::MaxPool;
 class MaxPoolKernel : public testing::Test {
  protected:
   void SetUp() override {
-    if (!isa_.avx2) {
+    if (!isa.avx2) {
       GTEST_SKIP() << "our loops need AVX2";
     }
-    layers::cpu::add_max_pool_rows(table_, isa_);
+    layers::cpu::add_max_pool_rows(table, isa);
   }
 
   bool serves(const layers::Window& window, bool with_indices, DataType type) const {
@@ -31,11 +31,11 @@ class MaxPoolKernel : public testing::Test {
       asked.out.push_back(asked.out.front());
       asked.out.back().type = DataType::u8;
     }
-    return table_.describe(MaxPool(window, with_indices), asked).has_value();
+    return table.describe(MaxPool(window, with_indices), asked).has_value();
   }
 
-  const layers::cpu::Isa isa_ = layers::cpu::effective_isa();
-  KernelTable table_;
+  const layers::cpu::Isa isa = layers::cpu::effective_isa();
+  KernelTable table;
 };
 
 struct Maxima {
@@ -62,7 +62,7 @@ Maxima maxima(const KernelTable& table, const std::vector<float>& image, std::in
 }
 
 TEST_F(MaxPoolKernel, NumbersThePlacesOfAWindowRowByRow) {
-  const Maxima found = maxima(table_,
+  const Maxima found = maxima(table,
                               {1, 5, 2,  //
                                3, 4, 6,  //
                                9, 8, 7},
@@ -72,12 +72,12 @@ TEST_F(MaxPoolKernel, NumbersThePlacesOfAWindowRowByRow) {
 }
 
 TEST_F(MaxPoolKernel, NotesTheFirstOfEqualMaxima) {
-  EXPECT_EQ(maxima(table_, {7, 7, 7, 7}, 2).indices, (std::vector<int>{0}));
+  EXPECT_EQ(maxima(table, {7, 7, 7, 7}, 2).indices, (std::vector<int>{0}));
 }
 
 TEST_F(MaxPoolKernel, LetsANanWin) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Maxima found = maxima(table_, {1, 2, nan, 3}, 2);
+  const Maxima found = maxima(table, {1, 2, nan, 3}, 2);
   EXPECT_TRUE(std::isnan(found.values.front()));
   EXPECT_EQ(found.indices, (std::vector<int>{2}));
 }

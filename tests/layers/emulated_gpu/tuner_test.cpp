@@ -24,8 +24,8 @@ class TunerTest : public testing::Test {
   void SetUp() override {
     cudnnHandle_t handle = nullptr;
     ASSERT_EQ(cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
-    handle_.reset(handle);
-    target_ = layers::cuda::Target::live(handle);
+    owned.reset(handle);
+    target = layers::cuda::Target::live(handle);
   }
 
   NativeGraph graph_of(std::int64_t images) const {
@@ -34,18 +34,18 @@ class TunerTest : public testing::Test {
                           .w = {8, 8, 1, 1},
                           .y = {images, 8, 4, 4},
                           .window = {}};
-    return {operations_of(graph), *target_};
+    return {operations_of(graph), *target};
   }
 
-  cuda::CudaDevice device_;
-  layers::cuda::CudnnHandle handle_;
-  std::optional<layers::cuda::Target> target_;
+  cuda::CudaDevice device;
+  layers::cuda::CudnnHandle owned;
+  std::optional<layers::cuda::Target> target;
 };
 
 // Engine 77 has no plan, so whatever the times are, the other one is the fastest.
 TEST_F(TunerTest, ReturnsTheFastestOfTheEnginesThatRun) {
   const std::vector<Choice> choices{{.engine = 77}, {.engine = 3}};
-  Tuner tuner(device_, handle_.get());
+  Tuner tuner(device, owned.get());
   const auto best = tuner.fastest(graph_of(2), choices);
   ASSERT_TRUE(best);
   EXPECT_EQ(best->choice.engine, 3);
@@ -54,7 +54,7 @@ TEST_F(TunerTest, ReturnsTheFastestOfTheEnginesThatRun) {
 
 TEST_F(TunerTest, SaysWhyNoneOfTheEnginesRan) {
   const std::vector<Choice> choices{{.engine = 3}};
-  Tuner tuner(device_, handle_.get());
+  Tuner tuner(device, owned.get());
   setenv("CNN_EMULATED_REFUSING_ENGINE", "3", 1);
   EXPECT_THAT(error_of([&] { tuner.fastest(graph_of(2), choices); }),
               testing::AllOf(HasSubstr("none of 1 engines of cuDNN ran while tuning"),
@@ -64,8 +64,8 @@ TEST_F(TunerTest, SaysWhyNoneOfTheEnginesRan) {
 
 TEST_F(TunerTest, TimesNothingThatDoesNotFitTheDevice) {
   const std::vector<Choice> choices{{.engine = 3}};
-  Tuner tuner(device_, handle_.get());
-  const auto images = static_cast<std::int64_t>(device_.memory_bytes() / (8 * 4 * 4 * 2));
+  Tuner tuner(device, owned.get());
+  const auto images = static_cast<std::int64_t>(device.memory_bytes() / (8 * 4 * 4 * 2));
   EXPECT_FALSE(tuner.fastest(graph_of(images), choices));
 }
 

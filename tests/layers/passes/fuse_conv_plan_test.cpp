@@ -42,36 +42,36 @@ class ConvFusionPlan : public testing::Test {
     const Value x = forward.input("x", {.shape = {2, 8, 6, 6}});
     const Value y = unit(unit(x));
     forward.output("y", y);
-    graph_ = fuse_activations(forward).graph;
-    for (NodeIndex i = 0; i < graph_->nodes().size(); ++i) {
-      const std::string_view name = graph_->nodes()[i].op->name();
-      (name == "conv" ? convs_ : norms_).push_back(i);
+    graph = fuse_activations(forward).graph;
+    for (NodeIndex i = 0; i < graph->nodes().size(); ++i) {
+      const std::string_view name = graph->nodes()[i].op->name();
+      (name == "conv" ? convs : norms).push_back(i);
     }
   }
 
   static Value unit(Value x) { return conv_bn(x, {.filters = 8}, {.scale = true}); }
 
   ConvFusion plan(const Accepts& accepts, const PlainNorms& plain = {}) const {
-    return plan_conv_fusion(*graph_, table_of(accepts), Layout::nhwc, plain);
+    return plan_conv_fusion(*graph, table_of(accepts), Layout::nhwc, plain);
   }
 
-  std::shared_ptr<Graph> graph_;
-  std::vector<NodeIndex> convs_, norms_;
+  std::shared_ptr<Graph> graph;
+  std::vector<NodeIndex> convs, norms;
 };
 
 TEST_F(ConvFusionPlan, NormalisesOnLoadWhatOnlyAConvolutionReads) {
   const ConvFusion decided = plan(all);
-  EXPECT_EQ(decided.norms.at(norms_[0]).form, Form::on_load);
-  EXPECT_EQ(decided.norms.at(norms_[0]).conv, convs_[0]);
-  EXPECT_TRUE(decided.convs.at(convs_[0]).statistics);
-  EXPECT_EQ(decided.convs.at(convs_[1]).norm, norms_[0]);
+  EXPECT_EQ(decided.norms.at(norms[0]).form, Form::on_load);
+  EXPECT_EQ(decided.norms.at(norms[0]).conv, convs[0]);
+  EXPECT_TRUE(decided.convs.at(convs[0]).statistics);
+  EXPECT_EQ(decided.convs.at(convs[1]).norm, norms[0]);
 }
 
 TEST_F(ConvFusionPlan, StoresWhatTheHostReads) {
   const ConvFusion decided = plan(all);
-  EXPECT_EQ(decided.norms.at(norms_[1]).form, Form::stored);
-  EXPECT_EQ(decided.norms.at(norms_[1]).conv, convs_[1]);
-  EXPECT_EQ(decided.fused_norm(norms_[1]), &decided.norms.at(norms_[1]));
+  EXPECT_EQ(decided.norms.at(norms[1]).form, Form::stored);
+  EXPECT_EQ(decided.norms.at(norms[1]).conv, convs[1]);
+  EXPECT_EQ(decided.fused_norm(norms[1]), &decided.norms.at(norms[1]));
 }
 
 TEST_F(ConvFusionPlan, StoresEachNormWhereNoKernelHasAPrologue) {
@@ -79,14 +79,14 @@ TEST_F(ConvFusionPlan, StoresEachNormWhereNoKernelHasAPrologue) {
     const auto* conv = dynamic_cast<const FusedConv*>(&op);
     return conv == nullptr || !conv->attributes.prologue;
   });
-  EXPECT_EQ(decided.norms.at(norms_[0]).form, Form::stored);
-  EXPECT_FALSE(decided.convs.at(convs_[1]).norm);
-  EXPECT_TRUE(decided.convs.at(convs_[1]).statistics);
+  EXPECT_EQ(decided.norms.at(norms[0]).form, Form::stored);
+  EXPECT_FALSE(decided.convs.at(convs[1]).norm);
+  EXPECT_TRUE(decided.convs.at(convs[1]).statistics);
 }
 
 TEST_F(ConvFusionPlan, KeepsAllNormsWhereTheTableRunsNoFusedConvolution) {
   const ConvFusion decided = plan([](const Op& op) { return op.name() != "fused_conv"; });
-  for (const NodeIndex norm : norms_) {
+  for (const NodeIndex norm : norms) {
     EXPECT_EQ(decided.norms.at(norm).form, Form::kept);
     EXPECT_EQ(decided.fused_norm(norm), nullptr);
   }
@@ -94,18 +94,18 @@ TEST_F(ConvFusionPlan, KeepsAllNormsWhereTheTableRunsNoFusedConvolution) {
 }
 
 TEST_F(ConvFusionPlan, LeavesOutNormsThatAreToStayPlain) {
-  const ConvFusion decided = plan(all, {norms_[0]});
-  EXPECT_FALSE(decided.norms.contains(norms_[0]));
-  EXPECT_FALSE(decided.convs.contains(convs_[0]));
-  EXPECT_EQ(decided.fused_norm(norms_[0]), nullptr);
-  EXPECT_EQ(decided.norms.at(norms_[1]).form, Form::stored);
+  const ConvFusion decided = plan(all, {norms[0]});
+  EXPECT_FALSE(decided.norms.contains(norms[0]));
+  EXPECT_FALSE(decided.convs.contains(convs[0]));
+  EXPECT_EQ(decided.fused_norm(norms[0]), nullptr);
+  EXPECT_EQ(decided.norms.at(norms[1]).form, Form::stored);
 }
 
 TEST_F(ConvFusionPlan, AbsorbsNothingWithoutGradients) {
   const ConvFusion decided = plan(all);
   EXPECT_TRUE(decided.backward.empty());
   EXPECT_TRUE(decided.weights.empty());
-  EXPECT_EQ(decided.absorbed, std::vector<bool>(graph_->nodes().size(), false));
+  EXPECT_EQ(decided.absorbed, std::vector<bool>(graph->nodes().size(), false));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "layers/cpu/onednn/onednn.h"
 
+#include <cstddef>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -29,7 +30,8 @@ TEST(MemoryDesc, HasTheOrderOfTheLayout) {
   };
   EXPECT_EQ(image(Layout::nchw).get_strides(), (memory::dims{700, 35, 7, 1}));
   EXPECT_EQ(image(Layout::nhwc).get_strides(), (memory::dims{700, 1, 140, 20}));
-  EXPECT_EQ(image(Layout::nchw16c).get_size(), 2U * 32 * 35 * sizeof(float));  // 20 fill 32
+  EXPECT_EQ(image(Layout::nchw16c).get_size(),
+            std::size_t{2} * 32 * 35 * sizeof(float));  // 20 fill 32
 }
 
 TEST(MemoryDesc, HasADimensionForAScalar) {
