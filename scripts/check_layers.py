@@ -88,7 +88,7 @@ ARROWS = {
     "tests/layers/cuda_grid": ["layers", "layers/cuda", "layers/passes", "runtime", "runtime/cuda", "tests/layers", "tests/support",
                                "tests/support/grid"],
     "tests/layers/emulated_gpu": ["layers", "layers/cuda", "layers/cuda/cudnn", "runtime", "runtime/cuda",
-                                  "tests/support", "tests/support/cuda/runtime"],
+                                  "tests/layers/cuda/cudnn", "tests/support", "tests/support/cuda/runtime"],
     # The program on the emulated GPU.
     "tests/program/emulated_gpu": ["tests/program", "tests/support", "runtime"],
     "tests/support/cuda/driver": [],

@@ -226,28 +226,5 @@ TEST(Algorithms, NeedScratchForTheirWindowOnly) {
   EXPECT_EQ(scratch(10, 20), 48'000U);
 }
 
-TEST(Algorithms, RefuseWhatTheyCannotDo) {
-  const Topology four = ranks_on_hosts(2, 2);
-  const auto error = [&](const std::string& name, const Options& options) {
-    return error_of([&] { make_plan(find(name), four, 0, 10, options); });
-  };
-  EXPECT_EQ(error("rong", {}),
-            "no all-reduce is called 'rong'; use one of ring, multi_ring, direct, grid_of_rings, "
-            "grid_of_direct, doubling, halving, tree, weighted, shuffle, shared, shared_by_node, "
-            "shared_rings, shared_direct");
-  EXPECT_EQ(error("grid_of_rings", {.dims = {3, 2}}),
-            "invalid dimensions 3x2: their product is 6, there are 4 ranks");
-  EXPECT_NE(error("ring", {.order = Order::rank}), "");
-  EXPECT_NE(error("doubling", {.order = Order::rank}), "");
-  EXPECT_EQ(error("doubling", {.order = Order::tree}), "");
-  EXPECT_NE(error("ring", {.wire = Wire::bf16}), "");
-  EXPECT_NE(error("ring", {.dims = {4}}), "");
-  EXPECT_EQ(error("shared", {}), "all-reduce 'shared' needs all ranks on one host");
-  EXPECT_EQ(error("shared_direct", {.dims = {2, 2}}), "");
-  EXPECT_EQ(error("shared_direct", {.dims = {4, 1}}),
-            "all-reduce 'shared_direct' needs ranks of one host in each group of its first "
-            "dimension");
-}
-
 }  // namespace
 }  // namespace cnn::allreduce

@@ -114,7 +114,7 @@ TEST(Exchange, CutsParametersOnceForExchangeAndUpdate) {
   EXPECT_EQ(network.count("update"), 4U);
 }
 
-TEST(Exchange, WithoutABackendIsAnError) {
+TEST(Exchange, IsAnErrorWithoutABackend) {
   const Network network({4}, {});
   KernelTable table;
   add_reference(table);

@@ -3,10 +3,8 @@
 #include <memory>
 
 #include "layers/batch_norm.h"
-#include "layers/concat.h"
 #include "layers/conv.h"
 #include "layers/dense.h"
-#include "layers/drop_path.h"
 #include "models/catalog.h"
 #include "runtime/error.h"
 
@@ -191,65 +189,6 @@ TEST(Shapes, ShrinkThirtyTwofoldInMobilenet) {
     }
     EXPECT_EQ(seen, map);
   }
-}
-
-// Returns height and channels of the outputs of cells in order, and merges equal neighbours.
-std::vector<std::pair<std::int64_t, std::int64_t>> cells_of(const Built& built) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> cells;
-  for (const Node& node : built.graph->nodes()) {
-    // A concatenation of two inputs joins the halves of a reduction and is no cell's output.
-    if (dynamic_cast<const layers::Concat*>(node.op.get()) == nullptr || node.inputs.size() < 4) {
-      continue;
-    }
-    const Shape& shape = built.graph->info(node.outputs[0]).desc.shape;
-    if (cells.empty() || cells.back() != std::pair{shape[2], shape[1]}) {
-      cells.emplace_back(shape[2], shape[1]);
-    }
-  }
-  return cells;
-}
-
-TEST(Shapes, FollowThePaperInNasnet) {
-  const auto cells = [](std::string_view data_set, std::string_view name) {
-    const Model& model = find(data_set, name);
-    return cells_of(build(model, model.image_size));
-  };
-  using testing::ElementsAre;
-  using testing::Pair;
-  EXPECT_THAT(cells("imagenet", "nasnet"),
-              ElementsAre(Pair(56, 44), Pair(28, 88), Pair(28, 264), Pair(14, 352), Pair(14, 528),
-                          Pair(7, 704), Pair(7, 1056)));
-  EXPECT_THAT(cells("imagenet", "nasnetlarge"),
-              ElementsAre(Pair(83, 168), Pair(42, 336), Pair(42, 1008), Pair(21, 1344),
-                          Pair(21, 2016), Pair(11, 2688), Pair(11, 4032)));
-  EXPECT_THAT(cells("cifar10", "nasnet"),
-              ElementsAre(Pair(32, 192), Pair(16, 256), Pair(16, 384), Pair(8, 512), Pair(8, 768)));
-}
-
-// Returns the final drop probability of each branch, in the order of branches.
-std::vector<double> drops_of(std::string_view data_set, std::string_view name) {
-  const Model& model = find(data_set, name);
-  const Built built = build(model, model.image_size);
-  std::vector<double> drops;
-  for (const Node& node : built.graph->nodes()) {
-    if (const auto* op = dynamic_cast<const layers::DropPath*>(node.op.get())) {
-      drops.push_back(op->schedule.drop * 0x1p-24);
-    }
-  }
-  return drops;
-}
-
-// A normal cell has 8 branches with an operation, a reduction cell 9.
-TEST(Shapes, DropPathsByTheDepthOfTheCellInNasnet) {
-  EXPECT_TRUE(drops_of("imagenet", "nasnet").empty());
-  const std::vector<double> large = drops_of("imagenet", "nasnetlarge");
-  ASSERT_EQ(large.size(), 18U * 8 + 4 * 9);
-  EXPECT_NEAR(large.front(), 0.3 / 22, 1e-6);
-  EXPECT_NEAR(large.back(), 0.3, 1e-6);
-  const std::vector<double> cifar = drops_of("cifar10", "nasnet");
-  ASSERT_EQ(cifar.size(), 18U * 8 + 2 * 9);
-  EXPECT_NEAR(cifar.front(), 0.4 / 20, 1e-6);
-  EXPECT_NEAR(cifar.back(), 0.4, 1e-6);
 }
 
 TEST(Shapes, AreThoseOfTheNetworkInAnAuxiliaryHead) {

@@ -42,7 +42,7 @@ TEST(Evaluation, PrintsOneAccuracyLineOfTwelveWords) {
   }
 }
 
-TEST(Evaluation, WithoutACheckpointEndsNormally) {
+TEST(Evaluation, EndsNormallyWithoutACheckpoint) {
   const TemporaryFolder folder;
   Words flags = small_run(folder / "");
   flags.push_back("--eval");

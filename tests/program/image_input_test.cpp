@@ -117,7 +117,7 @@ TEST_F(LongImageInput, IsSharedByTwoRanksAsOneProcessOfTheirBatchReadsIt) {
       << "both epochs have the same order";
 }
 
-TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
+TEST_F(LongImageInput, ReportsASlowDiskAsAWaitForInput) {
   write_grey_shards(data, {8});
   const TemporaryFolder results;
   const std::string file = results / "r.json";

@@ -57,7 +57,7 @@ TEST(LmsRefusal, NamesSlicesWhereTheyMayNeedLess) {
   EXPECT_EQ(resnet.err.find("--lms_slices"), std::string::npos) << resnet.err;
 }
 
-TEST(LmsRefusal, OfMoreSlicesThanExamplesNamesBoth) {
+TEST(LmsRefusal, NamesTheSlicesAndTheExamplesWhereSlicesAreMore) {
   expect({.status = 1,
           .flags = {"--model=alexnet", "--lms_slices=65"},
           .says = {"--lms_slices=65: a batch of 64 has no more slices than that"}});

@@ -118,7 +118,7 @@ TEST_F(RanksWithLms, EndTogetherWhenASignalComesDuringPlanning) {
   }
 }
 
-TEST_F(SlowRanksWithLms, OnThreadsOfProcessesHaveThemToo) {
+TEST_F(SlowRanksWithLms, HaveTheSameBitsOnThreadsOfProcesses) {
   const Flags towers{"--num_gpus=2"}, less{"--num_gpus=2", "--lms", "--lms_limit=9"};
   const RankTraining four = train_in_little(2, towers);
   const RankTraining four_in_little = train_in_little(2, less);
@@ -129,7 +129,7 @@ TEST_F(SlowRanksWithLms, OnThreadsOfProcessesHaveThemToo) {
   EXPECT_EQ(two_in_little.weights, two.weights) << two_in_little.run.err;
 }
 
-TEST_F(SlowRanksWithLms, SendingInSixteenBitsHaveTheirBitsToo) {
+TEST_F(SlowRanksWithLms, HaveTheSameBitsWhereTheySendSixteenBits) {
   const Flags narrow{"--comm_transport=mpi", "--comm_wire=bf16"};
   Flags less = narrow;
   less.insert(less.end(), {"--lms", "--lms_limit=9"});

@@ -114,27 +114,5 @@ TEST(Connection, SeesMemoryOfThisHostOnly) {
   }
 }
 
-TEST(World, SumsByMpi) {
-  World& world = this_world();
-  const auto n = static_cast<float>(world.ranks());
-  std::vector<float> values{1, static_cast<float>(world.rank()), -2};
-  world.all_reduce(values);
-  EXPECT_EQ(values, (std::vector<float>{n, n * (n - 1) / 2, -2 * n}));
-  world.polled_all_reduce(values);
-  EXPECT_EQ(values, (std::vector<float>{n * n, n * n * (n - 1) / 2, -2 * n * n}));
-}
-
-TEST(World, GathersWhatEachRankGives) {
-  World& world = this_world();
-  for (const std::size_t length : {std::size_t{0}, std::size_t{3}, std::size_t{300'000}}) {
-    const std::vector<std::string> all =
-        world.gather(std::string(length, static_cast<char>('a' + world.rank())));
-    ASSERT_EQ(all.size(), static_cast<std::size_t>(world.ranks()));
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      EXPECT_EQ(all[rank], std::string(length, static_cast<char>('a' + rank)));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace cnn::allreduce

@@ -72,7 +72,7 @@ TEST(HashFile, LacksOnlyAStepThatIsCutOff) {
   }
 }
 
-TEST(HashFile, WithoutAWholeStepSaysWhy) {
+TEST(HashFile, SaysWhyItHasNoWholeStep) {
   EXPECT_EQ(refusal_of_file(good_start + one_step.substr(0, one_step.size() - 1)),
             "h.txt: cut off before the end of its first step");
   EXPECT_THAT(refusal_of_file(good_start),

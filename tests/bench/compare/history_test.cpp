@@ -133,7 +133,7 @@ TEST(History, NamesLinesThatItCannotRead) {
                   HasSubstr("h.jsonl:7: a step that took no time; the line is left out")));
 }
 
-TEST(History, WithoutARunIsAnError) {
+TEST(History, IsAnErrorWithoutARun) {
   EXPECT_THAT(tests::error_of([] { parse_history("h", ""); }), HasSubstr("h: empty"));
   EXPECT_THAT(tests::error_of([] { parse_history("h", "{\n"); }),
               HasSubstr("h:1: cut off; was the run killed while it wrote?"));

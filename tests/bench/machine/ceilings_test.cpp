@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(BestTwoAgree, WhateverTheOthersAre) {
+TEST(BestTwoAgree, ComparesTheTwoSmallestOfAllValues) {
   EXPECT_TRUE(best_two_agree(std::array{9.0, 1.0, 5.0, 1.01}));
   EXPECT_FALSE(best_two_agree(std::array{1.0, 1.1, 1.2}));
   EXPECT_FALSE(best_two_agree(std::array{1.0}));

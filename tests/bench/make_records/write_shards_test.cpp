@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <map>
 
-#include "bench/make_records/options.h"
 #include "data/records/image_example.h"
 #include "data/records/record.h"
 #include "data/records/record_index.h"
@@ -135,30 +134,6 @@ TEST_F(WriteShards, LeaveNoHalfShardWhenAnImageCannotBeRead) {
     EXPECT_FALSE(entry.path().string().ends_with(".tmp")) << entry.path();
   }
   images_.write("train/cat/4.JPEG", FlatJpeg::encode(14, 20, 40));
-}
-
-TEST(MakeRecordsOptions, AreRead) {
-  const Options options =
-      parse_options(std::vector<std::string>{"in", "--train_shards=7", "--threads=2", "out",
-                                             "--class_list=c", "--seed=5", "--skip_broken"});
-  EXPECT_EQ(options.images, "in");
-  EXPECT_EQ(options.output, "out");
-  EXPECT_EQ(options.train_shards, 7);
-  EXPECT_EQ(options.threads, 2);
-  EXPECT_EQ(options.class_list, "c");
-  EXPECT_EQ(options.seed, 5U);
-  EXPECT_TRUE(options.skip_broken);
-}
-
-TEST(MakeRecordsOptions, AreRefusedWithTheWordThatIsWrong) {
-  const auto refusal = [](std::vector<std::string> words) {
-    return error_of([&] { parse_options(words); });
-  };
-  EXPECT_THAT(refusal({"in"}), HasSubstr("which folders?"));
-  EXPECT_THAT(refusal({"in", "out", "--shards=3"}), HasSubstr("no option --shards=3"));
-  EXPECT_THAT(refusal({"in", "out", "--threads=0"}), HasSubstr("--threads=0: wants a number"));
-  EXPECT_THAT(refusal({"in", "out", "--threads=2x"}), HasSubstr("--threads=2x"));
-  EXPECT_THAT(refusal({"in", "out", "--threads"}), HasSubstr("wants a value"));
 }
 
 }  // namespace

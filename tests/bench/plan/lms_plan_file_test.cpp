@@ -99,21 +99,21 @@ TEST_F(PlanFileTest, IsRefusedWithAnImpossibleValue) {
   }
 }
 
-TEST_F(PlanFileTest, OfAnOlderProgramComputesTheWholeBatch) {
+TEST_F(PlanFileTest, ComputesTheWholeBatchIfAnOlderProgramWroteIt) {
   Json older = Json::parse(text);
   older.erase("slices");
   EXPECT_EQ(read_plan(older.dump(), origin, graph).slices, 1);
   EXPECT_EQ(read_plan_sizes(older.dump()).slices, 1);
 }
 
-TEST_F(PlanFileTest, InSlicesThatNoPlanHasIsRefused) {
+TEST_F(PlanFileTest, IsRefusedInSlicesThatNoPlanHas) {
   for (const Json& value : {Json(-4), Json(0), Json(1.5), Json("4"), Json(100'000)}) {
     EXPECT_THAT(refusal(with("slices", value), origin),
                 HasSubstr("\"slices\" is " + value.dump() + ", not a number from 1 to 1024"));
   }
 }
 
-TEST_F(PlanFileTest, ThatIsCutOffAnywhereIsRefused) {
+TEST_F(PlanFileTest, IsRefusedWhereverItIsCutOff) {
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_NE(refusal(text.substr(0, length), origin), "") << length;
   }

@@ -51,7 +51,7 @@ class PseudoTerminal : public testing::Test {
   int launcher_ = -1, rank_ = -1;
 };
 
-TEST_F(PseudoTerminal, OfALauncherPassesLinesOnAsTheyAreWritten) {
+TEST_F(PseudoTerminal, PassesLinesOfARankOnToItsLauncherAsTheyAreWritten) {
   convert_line_ends(false);
   keep_lines_whole(rank());
   EXPECT_EQ(now().c_oflag & OPOST, 0U);
@@ -60,7 +60,7 @@ TEST_F(PseudoTerminal, OfALauncherPassesLinesOnAsTheyAreWritten) {
   EXPECT_EQ(read_by_launcher(), line);
 }
 
-TEST_F(PseudoTerminal, OfAUserStaysAsItIs) {
+TEST_F(PseudoTerminal, StaysAsAUserHasSetIt) {
   convert_line_ends(true);
   const tcflag_t before = now().c_oflag;
   keep_lines_whole(rank());

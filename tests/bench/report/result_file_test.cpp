@@ -45,7 +45,7 @@ TEST(ResultFile, IsRefusedBeforeARunWhereItCannotBeWritten) {
             "--result_json=/nowhere/at/all.json: cannot write it: No such file or directory");
 }
 
-TEST(ResultFile, WithoutAPathWritesNothing) {
+TEST(ResultFile, WritesNothingWithoutAPath) {
   ResultFile file(std::nullopt);
   EXPECT_EQ(tests::error_of([&] { file.publish({{"a", 1}}); }), "");
 }

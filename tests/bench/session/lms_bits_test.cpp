@@ -191,7 +191,7 @@ void expect_bits_in_slices(Network network, int slices) {
   EXPECT_GT(cells, 5) << network.name;
 }
 
-TEST(LongLmsBits, InSlicesAreThoseOfTheUnlimitedRunInSlices) {
+TEST(LongLmsBits, EqualThoseOfTheUnlimitedRunInSlices) {
   expect_bits_in_slices({"cifar10", "alexnet", 32, 30}, 4);
 }
 

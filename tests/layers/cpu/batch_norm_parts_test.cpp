@@ -116,7 +116,7 @@ TEST(Factors, NormaliseToADoublesPrecision) {
   EXPECT_NEAR(y, exact, 1e-6);
 }
 
-TEST(Factors, OfVectorsTakeOneForAMissingGammaAndClearThePadding) {
+TEST(Factors, TakeOneForAMissingGammaAndClearThePadding) {
   const StoredFactors stored;
   const Factors& f = stored.factors;
   for (float* const vector : {f.mean, f.scale, f.scale_rest, f.shift}) {

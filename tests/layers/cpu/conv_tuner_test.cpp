@@ -1,6 +1,5 @@
 #include "layers/cpu/conv_tuner.h"
 
-#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -12,12 +11,10 @@
 #include <tuple>
 #include <vector>
 
-#include "layers/conv.h"
-#include "layers/cpu/candidate_timer.h"
 #include "layers/cpu/kernels.h"
-#include "runtime/cpu/device.h"
 #include "runtime/error.h"
 #include "tests/layers/cpu/run_op.h"
+#include "tests/layers/cpu/small_conv.h"
 #include "tests/support/error_of.h"
 #include "tests/support/files.h"
 
@@ -25,62 +22,12 @@ namespace cnn::tests {
 namespace {
 
 using layers::Conv2d;
-using layers::Conv2dBackwardData;
 using layers::Conv2dBackwardWeights;
-using layers::ConvAttributes;
 using layers::cpu::ConvCandidate;
 using layers::cpu::ConvCandidates;
 using layers::cpu::ConvTuner;
-using layers::cpu::Isa;
-using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
-
-Isa here() { return layers::cpu::effective_isa(); }
-
-ConvAttributes window(std::int64_t side, std::int64_t stride = 1) {
-  ConvAttributes a;
-  a.window = {.kernel_h = side,
-              .kernel_w = side,
-              .stride_h = stride,
-              .stride_w = stride,
-              .pad_top = side / 2,
-              .pad_bottom = side / 2,
-              .pad_left = side / 2,
-              .pad_right = side / 2};
-  return a;
-}
-
-// A convolution with 16 input and 16 output channels, in all its directions.
-struct Layer {
-  explicit Layer(std::int64_t side, std::int64_t stride = 1, std::int64_t image = 12)
-      : a(window(side, stride)),
-        x{.shape = {2, 16, image, image}, .layout = layers::cpu::preferred_layout(DataType::f32)},
-        y(x),
-        w{.shape = {16, 16, side, side}} {
-    y.shape[2] = y.shape[3] = (image + stride - 1) / stride;
-  }
-  Conv2d forward() const { return Conv2d(a); }
-  Conv2dBackwardWeights gradient() const { return {a, w.shape}; }
-  Signature forwards() const { return {.in = {x, w}, .out = {y}}; }
-  Signature gradients() const { return {.in = {x, y}, .out = {w}}; }
-
-  ConvAttributes a;
-  TensorDesc x, y, w;
-};
-
-std::vector<std::string> names(const std::vector<ConvCandidate>& all) {
-  std::vector<std::string> result;
-  for (const ConvCandidate& each : all) {
-    result.push_back(each.name);
-  }
-  return result;
-}
-
-std::vector<std::string> offered(const Op& op, const Signature& asked, bool winograd = true) {
-  const ConvCandidates candidates(here(), winograd);
-  return names(candidates.offers(op, candidates.settled(op, asked).value()));
-}
 
 // Fake times by kernel name; all other kernels take a second. Counts the measurements.
 struct FakeTimes {
@@ -115,37 +62,7 @@ std::string chosen(ConvTuner& tuner, const Op& op, const Signature& asked) {
   return choice ? choice->name : "rules";
 }
 
-TEST(ConvChoiceOffers, AreTheKernelsThatCanRunTheWindow) {
-  const Layer three(3), one(1), strided(3, 2);
-  EXPECT_THAT(offered(three.forward(), three.forwards()), Contains("winograd 2x2"));
-  EXPECT_THAT(offered(three.forward(), three.forwards()), Contains("winograd 4x4"));
-  EXPECT_THAT(offered(three.gradient(), three.gradients()), Contains("winograd 4x4"));
-  EXPECT_THAT(offered(three.forward(), three.forwards()), Contains(HasSubstr("onednn")));
-  EXPECT_THAT(offered(three.forward(), three.forwards(), false), Not(Contains("winograd 4x4")));
-  EXPECT_THAT(offered(strided.forward(), strided.forwards()), Not(Contains(HasSubstr("winograd"))));
-  EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains(HasSubstr("winograd"))));
-  EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains("pointwise"))) << "no gradient";
-  if (here().avx512) {
-    EXPECT_THAT(offered(one.gradient(), one.gradients()), Contains("pointwise"))
-        << "the rules require larger images";
-    EXPECT_THAT(offered(one.forward(), one.forwards()),
-                testing::IsSupersetOf({"onednn nchw16c", "onednn nhwc"}));
-  }
-}
-
-TEST(ConvChoiceOffers, HoldTheKernelOfTheRules) {
-  const ConvCandidates candidates(here(), true);
-  const Layer large(3, 1, 56);
-  const Signature settled = candidates.settled(large.forward(), large.forwards()).value();
-  const KernelSpec rules = candidates.rules().describe(large.forward(), settled).value();
-  const auto all = candidates.offers(large.forward(), settled);
-  EXPECT_TRUE(std::ranges::any_of(all, [&](const ConvCandidate& each) {
-    return each.spec.in == rules.in && each.spec.out == rules.out && each.spec.by == rules.by &&
-           each.spec.flops == rules.flops;
-  }));
-}
-
-TEST(ConvChoiceOffers, AllComputeTheConvolution) {
+TEST(ConvChoiceTuner, ComputesTheConvolutionByEachCandidate) {
   const ConvCandidates candidates(here(), true);
   for (const Layer& layer : {Layer(3), Layer(1), Layer(5)}) {
     const Conv2d forward = layer.forward();
@@ -287,32 +204,6 @@ TEST(ConvChoiceTuner, SaysWhatItCannotAdopt) {
               HasSubstr("which rank 0 has chosen; use processors of one kind"));
   EXPECT_THAT(error_of([&] { without.adopt("no choices\n"); }),
               HasSubstr("rank 0's choices of kernels cannot be read: no choices"));
-}
-
-TEST(ConvChoiceTimer, TimesEachKernelOnTheDevice) {
-  CpuDevice device;
-  const ConvCandidates candidates(here(), true);
-  const Layer layer(3);
-  const Signature settled = candidates.settled(layer.forward(), layer.forwards()).value();
-  const auto all = candidates.offers(layer.forward(), settled);
-  const auto seconds =
-      layers::cpu::seconds_of_candidates(device, layer.forward(), settled, all, candidates.rules());
-  ASSERT_EQ(seconds.size(), all.size());
-  for (const double each : seconds) {
-    EXPECT_GT(each, 0);
-    EXPECT_LT(each, 10);
-  }
-}
-
-TEST(ConvChoiceTimer, TimesNothingThatDoesNotFit) {
-  CpuDevice device({.memory_limit = 4096});
-  const ConvCandidates candidates(here(), true);
-  const Layer layer(3);
-  const Signature settled = candidates.settled(layer.forward(), layer.forwards()).value();
-  const auto all = candidates.offers(layer.forward(), settled);
-  const auto seconds =
-      layers::cpu::seconds_of_candidates(device, layer.forward(), settled, all, candidates.rules());
-  EXPECT_THAT(seconds, testing::Each(std::numeric_limits<double>::infinity()));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(EmulatedGpuKernels, AreFewerInAStepThatIsFused) {
 }
 
 // Each row of the Markdown table ends with the number of kernels.
-TEST(SlowEmulatedGpuKernels, OfResnet50AreThoseOfTheTableOfPredictedSpeeds) {
+TEST(SlowEmulatedGpuKernels, MatchTheTableOfPredictedSpeedsForResnet50) {
   const std::string text = read_file(CNN_SOURCE_DIR "/layers/cuda/README.md");
   for (const std::string fusion : {"none", "bn", "conv"}) {
     const unsigned kernels =

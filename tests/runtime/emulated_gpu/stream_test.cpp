@@ -21,7 +21,7 @@ TEST_F(EmulatedStream, QueuesWorkAndRunsNothingAtOnce) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "cudaErrorNotReady is not kept";
 }
 
-TEST_F(EmulatedStream, WithoutAWaitReadsWhatIsThereAndWithOneWhatIsMade) {
+TEST_F(EmulatedStream, ReadsWhatAnotherMakesOnlyAfterAWaitForIt) {
   host[0] = 1;
   host[1] = 0;
   {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "layers/cuda/cudnn/kernels.h"
-#include "layers/cuda/fused_graph.h"
 #include "tests/layers/cuda/cudnn/h200.h"
 
 namespace cnn::tests {
@@ -96,22 +95,6 @@ TEST(FusedConv, GoesBackThroughANormAndSumsUpItsGradient) {
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->in[1], image(w_shape, DataType::f16));
   EXPECT_EQ(spec->out[5], vector(64));
-}
-
-TEST(FusedGraph, IsNamedByItsParts) {
-  layers::cuda::FusedGraph graph{.conv = {.direction = layers::cuda::Direction::forward,
-                                          .type = DataType::f16,
-                                          .x = {8, 4, 10, 12},
-                                          .w = {16, 4, 3, 5},
-                                          .y = {8, 16, 10, 12},
-                                          .window = {}},
-                                 .prologue = true,
-                                 .statistics = true};
-  EXPECT_EQ(key_of(graph),
-            "fused forward f16 x 8x4x10x12 w 16x4x3x5 stride 1x1 pad 0,0,0,0 prologue statistics");
-  graph.prologue = graph.statistics = false;
-  graph.norm = true;
-  EXPECT_EQ(key_of(graph), "fused forward f16 x 8x4x10x12 w 16x4x3x5 stride 1x1 pad 0,0,0,0 norm");
 }
 
 }  // namespace

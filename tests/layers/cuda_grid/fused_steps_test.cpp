@@ -1,7 +1,7 @@
 // Tests fused convolutions of cuDNN engines: the operand of each tensor in the engine's graph and
 // our kernels around the engine. Reference loops of the graph stand in for the engine.
 
-#include "layers/fused_conv.h"
+#include "layers/cuda/fused_steps.h"
 
 #include <algorithm>
 #include <cctype>
@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "layers/cuda/fused_steps.h"
+#include "layers/cuda/engine_workspace.h"
+#include "layers/fused_conv.h"
 #include "layers/operands.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
@@ -22,7 +23,9 @@
 namespace cnn::tests {
 namespace {
 
-// Not a multiple of the alignment.
+using layers::cuda::steps_of;
+
+// No multiple of the alignment.
 constexpr std::size_t engine_bytes = 100;
 
 class LoopEngine final : public layers::cuda::FusedEngine {
@@ -206,6 +209,55 @@ TEST_P(GateAtTheEdge, IsTheSameInBothPasses) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, GateAtTheEdge, testing::Values(DataType::f16, DataType::bf16),
                          [](const auto& row) { return std::string(name_of(row.param)); });
+
+// A fused convolution of 1x1 from x [2,8,4,4] to y [2,16,4,4].
+Signature forward_signature(DataType type) {
+  return {.in = {{.shape = {2, 8, 4, 4}, .type = type}, {.shape = {16, 8, 1, 1}, .type = type}},
+          .out = {{.shape = {2, 16, 4, 4}, .type = type}}};
+}
+
+const layers::cuda::FindFusedWorkspace any_engine = [](const layers::cuda::FusedGraph&) {
+  return std::optional(engine_bytes);
+};
+
+TEST(FusedSteps, AskForNoEngineInF32) {
+  const auto fails = [](const layers::cuda::FusedGraph&) -> std::optional<std::size_t> {
+    ADD_FAILURE() << "an engine was asked for";
+    return std::nullopt;
+  };
+  EXPECT_FALSE(
+      steps_of(layers::FusedConv({.window = {}}), forward_signature(DataType::f32), fails));
+}
+
+TEST(FusedSteps, AreNoneWhereTheLibraryHasNoEngine) {
+  const auto none = [](const layers::cuda::FusedGraph&) -> std::optional<std::size_t> {
+    return std::nullopt;
+  };
+  EXPECT_FALSE(steps_of(layers::FusedConv({.window = {}}), forward_signature(DataType::f16), none));
+}
+
+// Two vectors of 16 numbers in f32, 64 bytes each, precede the engine's own workspace.
+TEST(FusedSteps, PutStatisticsThatNobodyReadsIntoScratch) {
+  const auto steps = steps_of(layers::FusedConv({.window = {}, .statistics = false}),
+                              forward_signature(DataType::f16), any_engine);
+  ASSERT_TRUE(steps);
+  EXPECT_TRUE(steps->graph.statistics);
+  EXPECT_EQ(steps->scratch_bytes, 128U);
+  EXPECT_EQ(steps->spec.workspace, 128 + layers::cuda::planned_for_engine(engine_bytes));
+  EXPECT_EQ(steps->spec.out.size(), 1U);
+}
+
+TEST(FusedSteps, GiveStatisticsThatAreReadAsOutputsInF32) {
+  Signature asked = forward_signature(DataType::f16);
+  asked.out.insert(asked.out.end(), 2, {.shape = {16}});
+  const auto steps =
+      steps_of(layers::FusedConv({.window = {}, .statistics = true}), asked, any_engine);
+  ASSERT_TRUE(steps);
+  EXPECT_EQ(steps->scratch_bytes, 0U);
+  ASSERT_EQ(steps->spec.out.size(), 3U);
+  EXPECT_EQ(steps->spec.out[1].type, DataType::f32);
+  EXPECT_EQ(steps->spec.out[1].shape, Shape({16}));
+}
 
 }  // namespace
 }  // namespace cnn::tests

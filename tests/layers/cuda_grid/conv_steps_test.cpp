@@ -1,14 +1,14 @@
 // Tests our kernels around a cuDNN engine on the emulated grid: padded channels, widened weight
 // gradients, bias gradients and our own epilogue. The op's reference loops stand in for the engine.
 
+#include "layers/cuda/conv_steps.h"
+
 #include <algorithm>
 #include <cctype>
 #include <gtest/gtest.h>
 #include <string>
 #include <utility>
 
-#include "layers/cuda/conv_parts.h"
-#include "layers/cuda/conv_steps.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
 #include "tests/layers/cuda_grid/operation_loops.h"
@@ -170,73 +170,6 @@ TEST(ConvTraffic, HasWeightGradientsThatAreMadeWideWrittenAndReadAgain) {
   EXPECT_EQ(extra(16, DataType::f16), 2U * 4 * 16 * 9 * 2);
   // With eight padded channels, x takes 2*8*64*2 = 2048 bytes and w 4*8*9*2 = 576.
   EXPECT_EQ(extra(3, DataType::f16), 2U * (2048 + 576));
-}
-
-// These are the bits of f16 numbers.
-constexpr std::uint16_t one = 0x3C00, two = 0x4000, three = 0x4200, half = 0x3800;
-
-TEST(ConvParts, PaddedRowsEndInZeros) {
-  alignas(16) std::array<std::uint16_t, 6> from{one, two, three, half, one, two};
-  alignas(16) std::array<std::uint16_t, 16> to{};
-  to.fill(0xFFFF);
-  grid::GridStream stream(grid::Order{});
-  layers::cuda::pad_rows(stream, {.from = reinterpret_cast<const std::byte*>(from.data()),
-                                  .to = reinterpret_cast<std::byte*>(to.data()),
-                                  .rows = 2,
-                                  .channels = 3,
-                                  .padded = 8});
-  EXPECT_EQ(to, (std::array<std::uint16_t, 16>{one, two, three, 0, 0, 0, 0, 0,  //
-                                               half, one, two, 0, 0, 0, 0, 0}));
-}
-
-TEST(ConvParts, WidenedRowsLoseTheirPadding) {
-  alignas(16) std::array<std::uint16_t, 8> from{one, two, three, 0xFFFF, half, one, two, 0xFFFF};
-  alignas(16) std::array<float, 6> to{};
-  grid::GridStream stream(grid::Order{});
-  layers::cuda::widen_rows(stream, {.from = reinterpret_cast<const std::byte*>(from.data()),
-                                    .to = to.data(),
-                                    .type = DataType::f16,
-                                    .rows = 2,
-                                    .channels = 3,
-                                    .padded = 4});
-  EXPECT_EQ(to, (std::array<float, 6>{1, 2, 3, 0.5, 1, 2}));
-}
-
-// Column c of row r holds r mod 8 + c. All sums are integers that f32 represents exactly.
-void expect_sums(std::int64_t rows, int columns) {
-  std::vector<float> from, expected, sums(static_cast<std::size_t>(columns), -1);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; ++column) {
-      from.push_back(static_cast<float>(row % 8 + column));
-    }
-  }
-  for (int column = 0; column < columns; ++column) {
-    double sum = 0;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      sum += static_cast<double>(row % 8 + column);
-    }
-    expected.push_back(static_cast<float>(sum));
-  }
-  std::vector<float> partial(layers::cuda::sum_rows_workspace(rows, columns) / sizeof(float));
-  for (const grid::Order order : grid::all_orders()) {
-    grid::GridStream stream(order);
-    layers::cuda::sum_rows(stream, {.from = reinterpret_cast<const std::byte*>(from.data()),
-                                    .type = DataType::f32,
-                                    .rows = rows,
-                                    .columns = columns,
-                                    .pitch = columns,
-                                    .sums = sums.data(),
-                                    .partial = partial.data()});
-    EXPECT_EQ(sums, expected) << rows << " rows of " << columns;
-  }
-}
-
-TEST(ConvParts, SumsOfRowsCountEveryRowOnce) {
-  expect_sums(1, 1);
-  expect_sums(1, 1001);  // more packs than threads, and a partial pack
-  expect_sums(2, 2048);  // packs in two blocks
-  expect_sums(513, 12);  // two chunks; the second one is shorter
-  expect_sums(1300, 3);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Tests the kernel that waits on the device for a host flag during the gradient exchange.
+#include "layers/cuda/host_flag.h"
+
 #include <array>
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "layers/cuda/host_flag.h"
 #include "tests/support/grid/on_grid.h"
 
 namespace cnn::tests {

@@ -1,0 +1,117 @@
+#include "layers/cpu/conv_candidates.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "layers/activation.h"
+#include "tests/layers/cpu/small_conv.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::Conv2dBackwardData;
+using layers::cpu::conv_key;
+using layers::cpu::ConvCandidate;
+using layers::cpu::ConvCandidates;
+using layers::cpu::images_of;
+using layers::cpu::is_weights;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ConvChoiceOffers, AreTheKernelsThatCanRunTheWindow) {
+  const Layer three(3), one(1), strided(3, 2);
+  EXPECT_THAT(offered(three.forward(), three.forwards()), Contains("winograd 2x2"));
+  EXPECT_THAT(offered(three.forward(), three.forwards()), Contains("winograd 4x4"));
+  EXPECT_THAT(offered(three.gradient(), three.gradients()), Contains("winograd 4x4"));
+  EXPECT_THAT(offered(three.forward(), three.forwards()), Contains(HasSubstr("onednn")));
+  EXPECT_THAT(offered(three.forward(), three.forwards(), false), Not(Contains("winograd 4x4")));
+  EXPECT_THAT(offered(strided.forward(), strided.forwards()), Not(Contains(HasSubstr("winograd"))));
+  EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains(HasSubstr("winograd"))));
+  EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains("pointwise"))) << "no gradient";
+  if (here().avx512) {
+    EXPECT_THAT(offered(one.gradient(), one.gradients()), Contains("pointwise"))
+        << "the rules ask for larger images";
+    EXPECT_THAT(offered(one.forward(), one.forwards()),
+                testing::IsSupersetOf({"onednn nchw16c", "onednn nhwc"}));
+  }
+}
+
+TEST(ConvChoiceOffers, HoldTheKernelOfTheRules) {
+  const ConvCandidates candidates(here(), true);
+  const Layer large(3, 1, 56);
+  const Signature settled = candidates.settled(large.forward(), large.forwards()).value();
+  const KernelSpec rules = candidates.rules().describe(large.forward(), settled).value();
+  const auto all = candidates.offers(large.forward(), settled);
+  EXPECT_TRUE(std::ranges::any_of(all, [&](const ConvCandidate& each) {
+    return each.spec.in == rules.in && each.spec.out == rules.out && each.spec.by == rules.by &&
+           each.spec.flops == rules.flops;
+  }));
+}
+
+TEST(ConvChoiceOffers, HaveDifferentNamesByWhichTheyAreFound) {
+  const ConvCandidates candidates(here(), true);
+  const Layer layer(3);
+  const Signature settled = candidates.settled(layer.forward(), layer.forwards()).value();
+  const std::vector<std::string> all = names(candidates.offers(layer.forward(), settled));
+  EXPECT_EQ(std::set(all.begin(), all.end()).size(), all.size());
+  for (const std::string& name : all) {
+    const auto found = candidates.offer(name, layer.forward(), settled);
+    ASSERT_TRUE(found) << name;
+    EXPECT_EQ(found->name, name);
+  }
+  EXPECT_FALSE(candidates.offer("winograd 9x9", layer.forward(), settled));
+}
+
+TEST(ConvChoiceOffers, AreForARequestThatSettlesAsItself) {
+  const ConvCandidates candidates(here(), true);
+  const Layer layer(3);
+  const Signature once = candidates.settled(layer.forward(), layer.forwards()).value();
+  const Signature twice = candidates.settled(layer.forward(), once).value();
+  EXPECT_EQ(twice.in, once.in);
+  EXPECT_EQ(twice.out, once.out);
+}
+
+TEST(ImagesOf, AreTheImageAndItsMapInEachDirection) {
+  const Layer layer(3, 2);
+  const Conv2dBackwardData data(layer.a, layer.x.shape);
+  for (const auto& images : {images_of(layer.forward(), layer.forwards()),
+                             images_of(layer.gradient(), layer.gradients()),
+                             images_of(data, {.in = {layer.y, layer.w}, .out = {layer.x}})}) {
+    EXPECT_EQ(images, (std::vector{layer.x, layer.y}));
+  }
+}
+
+TEST(IsWeights, HoldsForTheSecondInputOrTheGradientsOutput) {
+  const Layer layer(3);
+  EXPECT_TRUE(is_weights(layer.forward(), /*input=*/true, 1));
+  EXPECT_FALSE(is_weights(layer.forward(), /*input=*/true, 0));
+  EXPECT_FALSE(is_weights(layer.forward(), /*input=*/false, 0));
+  EXPECT_TRUE(is_weights(layer.gradient(), /*input=*/false, 0));
+  EXPECT_FALSE(is_weights(layer.gradient(), /*input=*/true, 1));
+}
+
+TEST(ConvKey, NamesTheWindowAndBothImages) {
+  Layer layer(3, 2);
+  layer.x.layout = layer.y.layout = Layout::nhwc;
+  EXPECT_EQ(conv_key(layer.forward(), layer.forwards()),
+            "conv 3x3 stride 2x2 pad 1x1,1x1 x f32[2, 16, 12, 12] nhwc y f32[2, 16, 6, 6] nhwc");
+  layer.a.bias = layer.a.relu = true;
+  EXPECT_THAT(conv_key(layer.forward(), layer.forwards()), HasSubstr("pad 1x1,1x1 bias relu x"));
+}
+
+TEST(ConvKey, RefusesAnOpThatIsNoConvolution) {
+  const Layer layer(3);
+  EXPECT_THAT(error_of([&] {
+                static_cast<void>(conv_key(layers::Relu(), {.in = {layer.x}, .out = {layer.x}}));
+              }),
+              HasSubstr("relu"));
+}
+
+}  // namespace
+}  // namespace cnn::tests
