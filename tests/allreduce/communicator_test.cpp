@@ -48,26 +48,26 @@ TEST(BucketCommunicator, ReducesEachBucketByItsFastestAlgorithm) {
 // A transport whose rank ends with an error at one of its barriers.
 class EndingTransport final : public ForwardingTransport {
  public:
-  EndingTransport(Transport& transport, int meetings)
-      : ForwardingTransport(transport), meetings_(meetings) {}
+  EndingTransport(Transport& transport, int barriers)
+      : ForwardingTransport(transport), barriers_(barriers) {}
   void ends_in_this_reduction() { counts_ = true; }
   void arrive(std::span<const int> group, std::size_t channel) override {
-    if (counts_ && meetings_-- == 0) {
+    if (counts_ && barriers_-- == 0) {
       throw Error("the end");
     }
     ForwardingTransport::arrive(group, channel);
   }
 
  private:
-  int meetings_;
+  int barriers_;
   bool counts_ = false;
 };
 
 // Returns rank 0's error about rank 1, which ends in its third reduction of a bucket after
-// `meetings` barriers.
-std::string verdict(int meetings, bool with_steps) {
+// `barriers` barriers.
+std::string verdict(int barriers, bool with_steps) {
   const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
-    EndingTransport ending(transport, meetings);
+    EndingTransport ending(transport, barriers);
     BucketCommunicator communicator(ending, *tests::usable_loops().back(),
                                     {.topology = ranks_on_hosts(1, 2),
                                      .rules = {{.algorithm = &find("shared"), .options = {}}}});

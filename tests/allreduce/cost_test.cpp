@@ -106,7 +106,7 @@ TEST(Cost, SaysWhenRanksWaitForever) {
 // The bound must hold even if links between hosts are so fast that the additions count.
 TEST(Cost, IsNoLessThanTheBoundWhereHostsSumInMemory) {
   for (const double host : {1e8, 1e11}) {
-    const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .meeting = 1e-7};
+    const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .barrier = 1e-7};
     for (const Topology& topology : {ranks_on_hosts(2, 4), ranks_on_hosts(1, 4)}) {
       for (const Candidate& candidate :
            candidates(topology, {.elements = 1 << 20U, .peers_memory = true}, links)) {

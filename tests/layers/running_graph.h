@@ -20,7 +20,7 @@ class RunningGraph {
   // of images.
   RunningGraph(const Graph& graph, const KernelTable& table, Layout image);
   // Takes a graph with settled layouts, sets the variables and then runs the prologue once.
-  RunningGraph(const layers::Divided& divided, const KernelTable& table);
+  RunningGraph(const layers::PrologueSplit& divided, const KernelTable& table);
 
   void prepare();  // runs the prologue
   void run();

@@ -175,7 +175,7 @@ TEST(Nccl, TellsItsErrorInOneLineAndEndsWhatRuns) {
   int looks = 0;
   Communicator communicator(library, team_of(library, looks));
   script().error = 5;
-  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }),
+  EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }),
             "NCCL: invalid usage: socket closed");
   expect_abort();
   NoStream stream;
@@ -194,7 +194,7 @@ TEST(Nccl, LeavesItToWhoWatchesProcessesToNameTheOneThatIsLost) {
   };
   Communicator communicator(library, team);
   script().error = remote_error;
-  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 2 is lost");
+  EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }), "rank 2 is lost");
   expect_abort();
 }
 
@@ -208,7 +208,7 @@ TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
     }
   };
   Communicator communicator(library, team);
-  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
+  EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }), "rank 0 is lost");
   expect_abort();
 }
 
@@ -232,7 +232,7 @@ TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
   };
   {
     Communicator communicator(library, team);
-    EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
+    EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }), "rank 0 is lost");
     EXPECT_EQ(aborts(), 0);
     graph_lives = false;
     graph_lives.notify_all();

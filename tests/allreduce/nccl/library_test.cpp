@@ -23,7 +23,7 @@ TEST(NcclLibrary, HasAllCalledFunctionsOnThisMachine) {
   if (const std::string why = tests::error_of([&] { library = open_library(); }); !why.empty()) {
     GTEST_SKIP() << why;
   }
-  EXPECT_GE(library.version, least_version);
+  EXPECT_GE(library.version, min_version);
   for (const bool found :
        {library.get_unique_id != nullptr, library.init_rank != nullptr,
         library.all_reduce != nullptr, library.group_start != nullptr, library.group_end != nullptr,
@@ -36,7 +36,7 @@ TEST(NcclLibrary, HasAllCalledFunctionsOnThisMachine) {
 
 TEST(NcclLibrary, WritesVersionsWithPoints) {
   EXPECT_EQ(version_text(22809), "2.28.9");
-  EXPECT_EQ(version_text(least_version), "2.14.0");
+  EXPECT_EQ(version_text(min_version), "2.14.0");
 }
 
 }  // namespace

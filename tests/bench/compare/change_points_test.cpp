@@ -69,8 +69,8 @@ TEST(ChangePoints, AreTheSameForOneSeed) {
 
 TEST(ChangePoints, NeedAsManyValuesAsAPermutationTestCanTellApart) {
   // Ten values have 252 subsets of five, and two of them are as extreme as a step: 2 / 252 < 0.01.
-  EXPECT_EQ(least_values(0.01), 10U);
-  EXPECT_EQ(least_values(0.05), 8U);
+  EXPECT_EQ(min_values(0.01), 10U);
+  EXPECT_EQ(min_values(0.05), 8U);
   EXPECT_THAT(find_changes(levels({{4, 1}, {5, 2}}, 0.001, 1), {}), IsEmpty());
   EXPECT_THAT(places(find_changes(levels({{5, 1}, {5, 2}}, 0.001, 1), {})), ElementsAre(5));
 }

@@ -37,31 +37,31 @@ class Variable {
 TEST(UsualPlanCache, LiesInTheCacheFolderOfTheUserAndMakesIt) {
   const tests::TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder / "cache");
-  EXPECT_EQ(usual_plan_cache(), folder / "cache/cnn_benchmarks/plan_cache");
+  EXPECT_EQ(default_plan_cache(), folder / "cache/cnn_benchmarks/plan_cache");
   EXPECT_TRUE(std::filesystem::is_directory(folder / "cache/cnn_benchmarks"));
 }
 
 TEST(UsualPlanCache, LiesBelowHomeWhereNoCacheFolderIsNamed) {
   const tests::TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", std::nullopt), home("HOME", folder.path().string());
-  EXPECT_EQ(usual_plan_cache(), folder / ".cache/cnn_benchmarks/plan_cache");
+  EXPECT_EQ(default_plan_cache(), folder / ".cache/cnn_benchmarks/plan_cache");
 }
 
 // The standard of these folders says that a relative path is to be ignored.
 TEST(UsualPlanCache, IgnoresARelativePath) {
   const tests::TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", "cache"), home("HOME", folder.path().string());
-  EXPECT_EQ(usual_plan_cache(), folder / ".cache/cnn_benchmarks/plan_cache");
+  EXPECT_EQ(default_plan_cache(), folder / ".cache/cnn_benchmarks/plan_cache");
 }
 
 TEST(UsualPlanCache, IsNoneWithoutAFolderThatCanBeMade) {
   const tests::TemporaryFolder folder;
   {
     const Variable cache("XDG_CACHE_HOME", std::nullopt), home("HOME", std::nullopt);
-    EXPECT_EQ(usual_plan_cache(), std::nullopt);
+    EXPECT_EQ(default_plan_cache(), std::nullopt);
   }
   const Variable cache("XDG_CACHE_HOME", folder.write("file", "").string());
-  EXPECT_EQ(usual_plan_cache(), std::nullopt);
+  EXPECT_EQ(default_plan_cache(), std::nullopt);
 }
 
 TEST(PlanCacheNote, CountsTheChoicesOfOthersOnlyIfThereAreAny) {

@@ -25,7 +25,7 @@ namespace {
 // Makes the observers of a run with these flags.
 class ObservedRun {
  public:
-  explicit ObservedRun(const std::vector<std::string>& flags, Turns* turns = nullptr,
+  explicit ObservedRun(const std::vector<std::string>& flags, SliceLock* turns = nullptr,
                        bool traces = false)
       : run_(flags), interruption_(console_) {
     run_.team.start(0);
@@ -82,7 +82,7 @@ TEST(Observers, DoNotWatchTheLossOfAForwardOnlyRun) {
 // observers that mark its rows.
 TEST(Observers, StandInTheOrderInWhichTheyNeedOneAnother) {
   const tests::TemporaryFolder folder;
-  Turns turns(folder / "turns");
+  SliceLock turns(folder / "turns");
   const ObservedRun run({}, &turns);
   EXPECT_EQ(run.place_of<TimeSlicer>(), 0U);
   ASSERT_TRUE(run.has<ProfileRecord>());

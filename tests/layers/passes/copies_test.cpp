@@ -74,7 +74,7 @@ TEST(KeepCopies, MovesAConversionIntoThePrologueAndTheUpdate) {
   Trained t;
   t.scale(t.convert(image(DataType::f16)));
   t.update();
-  const Divided divided = keep_copies(t.graph, table_that(true));
+  const PrologueSplit divided = keep_copies(t.graph, table_that(true));
   EXPECT_THAT(ops_of(*divided.step), ElementsAre("scale", "update"));
   EXPECT_THAT(ops_of(*divided.prologue), ElementsAre("convert"));
   const Node& update = divided.step->nodes()[1];
@@ -90,7 +90,7 @@ TEST(KeepCopies, MovesAConversionIntoThePrologueAndTheUpdate) {
 
 // Expects no prologue and an unchanged step, because no node can move.
 void expect_untouched(const Trained& t, const KernelTable& table) {
-  const Divided divided = keep_copies(t.graph, table);
+  const PrologueSplit divided = keep_copies(t.graph, table);
   EXPECT_EQ(divided.prologue, nullptr);
   EXPECT_EQ(ops_of(*divided.step), ops_of(t.graph));
 }
@@ -144,7 +144,7 @@ TEST(KeepCopies, TakesTheFirstOfTwoConversions) {
   t.scale(t.convert(image(DataType::f16)));
   t.scale(t.convert(image(DataType::bf16)));
   t.update();
-  const Divided divided = keep_copies(t.graph, table_that(true));
+  const PrologueSplit divided = keep_copies(t.graph, table_that(true));
   EXPECT_THAT(ops_of(*divided.step), ElementsAre("scale", "convert", "scale", "update"));
 }
 

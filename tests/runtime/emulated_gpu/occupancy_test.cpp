@@ -18,15 +18,16 @@ TEST(BlocksAtOnce, CountsTheBlocksOfAllMultiprocessors) {
       "maxRegistersPerSM": 65536, "maxSharedMemoryPerBlock": 1024,
       "maxSharedMemoryPerBlockOptin": 4096}})");
   set_up({.description = read_description(folder / "small.json")});
-  EXPECT_EQ(cnn::cuda::blocks_at_once(nullptr, 512, 0), 7 * 2) << "as registers permit";
-  EXPECT_EQ(cnn::cuda::blocks_at_once(nullptr, 128, 0), 7 * 3) << "as the block limit permits";
-  EXPECT_EQ(cnn::cuda::blocks_at_once(nullptr, 128, 4096), 7 * 1) << "as shared memory permits";
+  EXPECT_EQ(cnn::cuda::max_resident_blocks(nullptr, 512, 0), 7 * 2) << "as registers permit";
+  EXPECT_EQ(cnn::cuda::max_resident_blocks(nullptr, 128, 0), 7 * 3) << "as the block limit permits";
+  EXPECT_EQ(cnn::cuda::max_resident_blocks(nullptr, 128, 4096), 7 * 1)
+      << "as shared memory permits";
   set_up({});
 }
 
 TEST(BlocksAtOnce, HasFourBlocksOf256ThreadsPerMultiprocessorOfAnH100) {
   set_up({});
-  EXPECT_EQ(cnn::cuda::blocks_at_once(nullptr, 256, 0), 132 * 4);
+  EXPECT_EQ(cnn::cuda::max_resident_blocks(nullptr, 256, 0), 132 * 4);
 }
 
 }  // namespace

@@ -91,9 +91,9 @@ ncclResult_t checked(ncclComm_t communicator, const Reduction& reduction) {
 
 // Returns whether a configuration is valid.
 bool is_valid(const ncclConfig_t* config) {
-  constexpr std::size_t least_bytes = 24;  // the bytes up to `blocking`, since NCCL 2.14
+  constexpr std::size_t min_bytes = 24;  // the bytes up to `blocking`, since NCCL 2.14
   constexpr unsigned magic = 0xcafebeef;
-  return config->size >= least_bytes && config->magic == magic &&
+  return config->size >= min_bytes && config->magic == magic &&
          config->version >= NCCL_VERSION(2, 14, 0) &&
          (config->blocking == 0 || config->blocking == 1 ||
           config->blocking == NCCL_CONFIG_UNDEF_INT);
@@ -125,7 +125,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   *communicator = nullptr;
-  if (ranks < 1 || ranks > Segment::most_ranks || rank < 0 || rank >= ranks ||
+  if (ranks < 1 || ranks > Segment::max_ranks || rank < 0 || rank >= ranks ||
       (config != nullptr && !cnn::tests::emulated::is_valid(config))) {
     return ncclInvalidArgument;
   }
