@@ -40,8 +40,8 @@ class FinishStatistics final : public Op {
 // out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
 class ScaleBias final : public Op {
  public:
-  enum class Rest : std::uint8_t { nothing, image, normalised };
-  ScaleBias(bool with_relu, Rest adds, bool with_mask = false)
+  enum class Residual : std::uint8_t { none, image, normalised };
+  ScaleBias(bool with_relu, Residual adds, bool with_mask = false)
       : relu(with_relu), rest(adds), mask(with_mask) {}
   std::string_view name() const override { return "scale_bias"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
@@ -51,7 +51,7 @@ class ScaleBias final : public Op {
   }
 
   bool relu;
-  Rest rest;
+  Residual rest;
   bool mask;
 };
 

@@ -99,16 +99,16 @@ Case backward_case(const ConvRow& row) {
 }
 
 Case scale_bias_case(const Shape& shape, const ScaleBias& op, bool narrow) {
-  const ScaleBias::Rest rest = op.rest;
+  const ScaleBias::Residual rest = op.rest;
   const auto build = [=](Graph& graph) -> std::optional<Value> {
     const Value x = image(graph, "x", shape);
     const DataType type = narrow ? x.desc().type : DataType::f32;
     const std::vector<Value> norm = statistics(graph, x, "", type);
     std::vector<Value> in{x, norm[3], norm[4]};
-    if (rest != ScaleBias::Rest::nothing) {
+    if (rest != ScaleBias::Residual::none) {
       const Value other = image(graph, "other", shape);
       in.push_back(other);
-      if (rest == ScaleBias::Rest::normalised) {
+      if (rest == ScaleBias::Residual::normalised) {
         const std::vector<Value> second = statistics(graph, other, "other_", type);
         in.insert(in.end(), {second[3], second[4]});
       }
@@ -150,12 +150,12 @@ std::vector<Case> fused_cases() {
   result.push_back(conv_case(conv_rows().front(), false, false));
   for (const bool relu : {false, true}) {
     for (const auto rest :
-         {ScaleBias::Rest::nothing, ScaleBias::Rest::image, ScaleBias::Rest::normalised}) {
+         {ScaleBias::Residual::none, ScaleBias::Residual::image, ScaleBias::Residual::normalised}) {
       result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(relu, rest), false));
       result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(relu, rest), true));
     }
   }
-  for (const auto rest : {ScaleBias::Rest::image, ScaleBias::Rest::normalised}) {
+  for (const auto rest : {ScaleBias::Residual::image, ScaleBias::Residual::normalised}) {
     result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(true, rest, true), false));
     result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(true, rest, true), true));
   }
