@@ -51,7 +51,7 @@ TEST_P(Conformance, KernelsPassOnNonFiniteInputs) { check_case(GetParam(), Role:
 
 TEST_P(Conformance, KernelsPassOnNonFiniteParameters) { check_case(GetParam(), Role::parameter); }
 
-// So that nothing is placed inside another tensor for kernels which would read past its pixels.
+// A kernel that took a pitch without supporting it would read the pixels of other tensors.
 TEST_P(PitchOnCpu, IsTakenByNoKernel) {
   const BuiltCase built = build(GetParam(), DataType::f32);
   for (const Backend& backend : all_backends()) {

@@ -69,7 +69,7 @@ const std::vector<TowersRow>& towers_rows() {
   return rows;
 }
 
-// Where the towers' gradients meet.
+// The barrier and the buffers through which the towers exchange gradients.
 struct Meeting {
   std::barrier<> all{towers};
   std::vector<std::vector<float>> gradients{towers};

@@ -32,7 +32,7 @@ struct StepCase {
   Value weights(std::int64_t channels) const;
   std::vector<Value> make_all(const std::string& op, const std::vector<Value>& in,
                               std::vector<TensorDesc> out, bool in_place = false) const;
-  // As large as the first input.
+  // Appends a node whose output has the size of its first input.
   Value make(const std::string& op, const std::vector<Value>& in, bool in_place = false) const;
   Value make_image(const std::string& op, const std::vector<Value>& in,
                    std::int64_t channels) const;

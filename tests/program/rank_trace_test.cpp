@@ -1,4 +1,4 @@
-// Where the time of a step goes on each of several ranks.
+// Tests of --trace_file for several ranks: one trace with the lanes of every rank.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>

@@ -64,7 +64,7 @@ TEST(Seeds, ResNet50KeepsMostOfItsSpeedFarBeyondTheMemoryOfAP100) {
   expect_shares(resnet50_on_p100, {{420, 2, 96}, {630, 3, 93}, {841, 4, 90}});
 }
 
-// As far as plans get so near the floor.
+// At this size plans are close to the smallest feasible budget.
 TEST(SlowSeeds, ResNet50TrainsAtFiveTimesTheMemoryOfAP100) {
   expect_shares(resnet50_on_p100, {{1052, 5, 81}});
 }

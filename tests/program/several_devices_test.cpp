@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
     Upstream, SeveralDevices,
     testing::Values(Case{"parameter_server", {}}, Case{"no_accuracies", {}, 20, false},
                     Case{"alexnet", {"--model=alexnet", "--init_learning_rate=0.01"}, 30},
-                    // Which adds up what the others average.
+                    // Mode replicated sums the gradients that the other modes average.
                     Case{"replicated",
                          {"--variable_update=replicated", "--init_learning_rate=0.0025"}},
                     Case{"independent", {"--variable_update=independent"}},
@@ -176,7 +176,7 @@ TEST(SeveralDevicesTogether, EvaluateDuringTrainingAtTheStepsAskedFor) {
   for (const Words& when :
        {Words{"--eval_during_training_every_n_steps=2"},
         Words{"--eval_during_training_every_n_steps=2", "--variable_update=replicated"},
-        // As many examples as two steps of the global batch of 4 have.
+        // Four epochs have as many examples as two steps of the global batch of 4.
         Words{"--eval_during_training_every_n_epochs=4"},
         Words{"--eval_during_training_at_specified_steps=2,3,5,7,1000"},
         Words{"--eval_during_training_at_specified_epochs=4,6,10,14,2000"}}) {

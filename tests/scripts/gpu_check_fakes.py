@@ -80,7 +80,7 @@ speed = {{"eager": 500.0, "graph": 800.0}}[flags["variant"]]
 print(json.dumps({{"seconds": [int(flags["batch_size"]) / speed] * 3, "version": "2.0"}}))
 """
 
-# As scripts/losses/compare.py.
+# Stands in for scripts/losses/compare.py.
 LOSSES = """import json, os, sys
 
 flags = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])

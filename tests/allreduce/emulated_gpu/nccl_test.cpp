@@ -57,7 +57,7 @@ TEST_F(EmulatedNccl, RefusesRanksThatDisagreeOnTheirNumber) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   ASSERT_EQ(ncclCommInitRankConfig(&first.communicator, 3, id, 0, &config), ncclInProgress);
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  // Which of the two finds the other's number there is open.
+  // Either of the two may be the one that finds the mismatch.
   const ncclResult_t status = second.join(id, 2);
   if (status == ncclInvalidArgument) {
     EXPECT_THAT(ncclGetLastError(second.communicator), HasSubstr("joins 2 ranks, others join 3"));

@@ -110,7 +110,7 @@ TEST(HashFile, HasTheFirstStepIfRanksDisagreeThere) {
   EXPECT_THAT(training.lines("step\t"), ElementsAre("step\t1"));
 }
 
-// As where a later observer cannot write its file.
+// The run fails like this if a later observer cannot write its file.
 TEST(HashFile, HasNoStepAgainWhereTheRunFailsBetweenTwo) {
   HashedTraining training;
   training.step(1);

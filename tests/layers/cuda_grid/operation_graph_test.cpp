@@ -1,4 +1,4 @@
-// Which tensor each operation of the graphs that we give to a library reads and writes.
+// Tests of OperationGraph: the tensors that each operation reads and writes.
 
 #include "layers/cuda/operation_graph.h"
 

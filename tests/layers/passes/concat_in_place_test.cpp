@@ -86,7 +86,7 @@ struct Parts {
   std::string in_place(const KernelTable& table = device_loops()) const {
     return text_of(*placed(*settled(graph), table));
   }
-  // Which parts of the first concat lie in place.
+  // Returns as text which parts of the first Concat lie in place.
   static std::string text_of(const Graph& result) {
     std::string text;
     std::int64_t channel = 0;

@@ -187,7 +187,7 @@ std::size_t masks_of(const Graph& graph) {
       graph.tensors(), [](const TensorInfo& info) { return info.desc.type == DataType::u8; }));
 }
 
-// As the program does it for a backend that fuses convolutions.
+// Returns the graph after the passes of a backend that fuses convolutions.
 std::shared_ptr<Graph> fused(Network network) {
   const std::shared_ptr<Graph> graph = step_of(network, DataType::f32);
   return fuse_gradient_adds(*fuse_convolutions(*graph, table_of(accepts_all), Layout::nhwc).graph)

@@ -143,7 +143,7 @@ TEST_F(GpuReductions, AreRightForTheGradientsOfAModel) {
   }
 }
 
-// So that the sums above are known to be looked at.
+// An injected error shows that the tests above compare the sums.
 TEST_F(GpuReductions, ShowAWrongSumByTheHost) {
   const Finished run = reduce(0, table_of("ring", {"--comm_fault=rank=1,step=1,what=corrupt"}));
   EXPECT_EQ(run.status, 1);

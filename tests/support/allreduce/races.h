@@ -13,7 +13,7 @@
 
 namespace cnn::allreduce {
 
-// Which chunks of a rank's list may run at the same time.
+// The partial order of the chunks of a rank's list; unordered chunks may run concurrently.
 class ChunkOrder {
  public:
   explicit ChunkOrder(const RankPlan& plan);  // throws Error if a chunk waits for a later one

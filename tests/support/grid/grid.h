@@ -25,8 +25,8 @@ struct Extent {
   std::size_t count() const { return std::size_t{x} * y * z; }
 };
 
-// In which order the blocks of a grid, and the threads of a block between two barriers, run. A
-// right kernel gives the same bits in each.
+// The order in which the blocks of a grid, and the threads of a block between two barriers, run. A
+// correct kernel computes the same bits in every order.
 struct Order {
   enum class Kind : std::uint8_t { forward, reverse, shuffled };
   Kind kind = Kind::forward;

@@ -270,7 +270,7 @@ class Loops {
     return values;
   }
 
-  // As a tensor core takes it.
+  // Returns the values of an operand as a tensor core reads them: rounded to TF32 if enabled.
   Values factor(Id id) {
     Values values = read(id);
     if (tf32_ && graph_.tensors.at(id).type == DataType::f32) {

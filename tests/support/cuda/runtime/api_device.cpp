@@ -113,7 +113,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-// As a kernel of the usual registers for each thread would be held.
+// Returns the occupancy of a kernel with a common number of registers per thread.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*kernel*/,
                                                           int threads, std::size_t shared_bytes) {
   namespace emulated = cnn::tests::emulated;

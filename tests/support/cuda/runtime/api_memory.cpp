@@ -46,7 +46,7 @@ cudaError_t release(void* data, MemoryKind kind, const std::string& name) {
 
 enum class Side { device, pinned, pageable };
 
-// Where a range lies. Throws nothing: a range that no block contains is a violation.
+// Finds the kind of memory that contains a range. A range outside every block is a violation.
 bool find_side(const std::byte* at, std::size_t bytes, Side& side) {
   const Memory& memory = driver().memory;
   const Block* block = memory.find(at);
