@@ -55,7 +55,7 @@ class Libraries {
   std::optional<Choice> choose(const std::string& key, const Build& build);
 
   // Returns the chosen plan, built for a live device; all nodes of the same graph share it. Throws
-  // Error if there is none, or if it needs more workspace than choose() said.
+  // Error if there is none, or if it needs more workspace than choose() returned.
   std::shared_ptr<const Plan> plan(const std::string& key, const Build& build);
 
   // Replaces a plan that cuDNN has built but does not run, for the reason `why`, for all nodes of
