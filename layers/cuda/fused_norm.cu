@@ -162,12 +162,12 @@ void launch_blend(const BlendOperands<Vectors>& of, Stream& stream) {
 void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
   BlendOperands<BlendVectors> of{
       .first = o.in[0],
-      .second = op.rest == ScaleBias::Residual::none ? TensorView{} : o.in[3],
+      .second = op.residual == ScaleBias::Residual::none ? TensorView{} : o.in[3],
       .to = o.out[0],
       .mask = op.mask ? o.out[1] : TensorView{},
       .vectors = {.first_slope = data_of<float>(o.in[1]), .offset = data_of<float>(o.in[2])},
       .relu = op.relu};
-  if (op.rest == ScaleBias::Residual::normalised) {
+  if (op.residual == ScaleBias::Residual::normalised) {
     of.vectors.second_slope = data_of<float>(o.in[4]);
     of.vectors.second_offset = data_of<float>(o.in[5]);
   }

@@ -121,16 +121,16 @@ class Emitter {
   void emit_stored(const Node& node, const NormPlan& norm, const NormCoefficients& of) {
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
     std::vector<Value> in{of.x, of.a, of.b};
-    ScaleBias::Residual rest = ScaleBias::Residual::none;
+    ScaleBias::Residual residual = ScaleBias::Residual::none;
     if (norm.joined) {
       const NormCoefficients& other = coefficients_.at(*norm.joined);
       in.insert(in.end(), {other.x, other.a, other.b});
-      rest = ScaleBias::Residual::normalised;
+      residual = ScaleBias::Residual::normalised;
     } else if (a.residual) {
       in.push_back(now(node.inputs.back()));
-      rest = ScaleBias::Residual::image;
+      residual = ScaleBias::Residual::image;
     }
-    const std::vector<Value> out = emit_all(ScaleBias(a.relu, rest), in);
+    const std::vector<Value> out = emit_all(ScaleBias(a.relu, residual), in);
     rewriter_.moved(node.outputs.front(), out.front().id);
   }
 

@@ -63,8 +63,8 @@ TensorDesc vector_like(const TensorDesc& image, DataType type) {
 // Decides node by node, in the order of the graph: first the norms, then their gradients.
 class Planner {
  public:
-  Planner(const GraphIndex& around, const PlainNorms& plain) : index_(around), plain_(plain) {
-    plan_.absorbed.resize(around.graph().nodes().size());
+  Planner(const GraphIndex& index, const PlainNorms& plain) : index_(index), plain_(plain) {
+    plan_.absorbed.resize(index.graph().nodes().size());
   }
 
   ConvFusion make() {
@@ -206,10 +206,10 @@ class Planner {
     if (a.residual) {
       norm.joined = joined_norm(i);
     }
-    const ScaleBias::Residual rest = norm.joined  ? ScaleBias::Residual::normalised
-                                     : a.residual ? ScaleBias::Residual::image
-                                                  : ScaleBias::Residual::none;
-    if (scale_bias_runs(i, rest)) {
+    const ScaleBias::Residual residual = norm.joined  ? ScaleBias::Residual::normalised
+                                         : a.residual ? ScaleBias::Residual::image
+                                                      : ScaleBias::Residual::none;
+    if (scale_bias_runs(i, residual)) {
       norm.form = NormPlan::Form::stored;
       if (norm.joined) {
         plan_.norms[*norm.joined].form = NormPlan::Form::joined;
@@ -217,17 +217,17 @@ class Planner {
     }
   }
 
-  bool scale_bias_runs(NodeIndex i, ScaleBias::Residual rest) const {
+  bool scale_bias_runs(NodeIndex i, ScaleBias::Residual residual) const {
     const TensorDesc& x = image_of(i);
     const TensorDesc vector = vector_like(x, DataType::f32);
     std::vector<TensorDesc> in{x, vector, vector};
-    if (rest == ScaleBias::Residual::image) {
+    if (residual == ScaleBias::Residual::image) {
       in.push_back(x);
-    } else if (rest == ScaleBias::Residual::normalised) {
+    } else if (residual == ScaleBias::Residual::normalised) {
       in.insert(in.end(), {x, vector, vector});
     }
     const BatchNormAttributes& a = as<BatchNorm>(index_.node(i))->attributes;
-    return index_.runs(ScaleBias(a.relu, rest), std::move(in));
+    return index_.runs(ScaleBias(a.relu, residual), std::move(in));
   }
 
   // Returns the norm that makes the residual of norm `i`, if nothing else reads it, so that its
@@ -282,8 +282,8 @@ class Planner {
 
 ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image,
                             const PlainNorms& plain) {
-  const GraphIndex around(graph, table, image);
-  return Planner(around, plain).make();
+  const GraphIndex index(graph, table, image);
+  return Planner(index, plain).make();
 }
 
 }  // namespace cnn::layers
