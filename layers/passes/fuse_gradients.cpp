@@ -56,7 +56,7 @@ std::shared_ptr<const Op> with_mask(const Node& node) {
   }
   if (const auto* blend = as<ScaleBias>(node)) {
     const bool fits = blend->relu && !blend->mask;
-    return fits ? std::make_shared<const ScaleBias>(true, blend->rest, true) : nullptr;
+    return fits ? std::make_shared<const ScaleBias>(true, blend->residual, true) : nullptr;
   }
   return nullptr;
 }
