@@ -9,7 +9,7 @@
 
 namespace cnn::allreduce {
 
-// When and how a rank warns that it waits for another.
+// The options of warnings about a rank that waits for another one for long.
 struct StallWarning {
   std::chrono::milliseconds after{60'000};  // the first warning, and the time between two
   // Prints a line such as "rank 0 has waited for rank 2 for 60 s, in bucket 4; rank 2 computes step

@@ -35,9 +35,9 @@ class FinishStatistics final : public Op {
   DataType type;
 };
 
-// y = relu(a x + b + residual) by channel, or without the ReLU; residual is nothing, an image, or
-// an image with its own a and b. in: x, a real [C], b like a, then [residual like x] or [x2 like x,
-// a2, b2]. out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
+// y = relu(a x + b + residual) by channel, or without the ReLU. The residual is absent, an image,
+// or an image with its own a and b. in: x, a real [C], b like a, then [residual like x] or [x2 like
+// x, a2, b2]. out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
 class ScaleBias final : public Op {
  public:
   enum class Residual : std::uint8_t { none, image, normalised };

@@ -3,7 +3,6 @@
 // for all copies. A blob that returned unchanged leaves without a copy. Source facts: IBM's
 // syncedmem.cpp in a public fork, and the log of a run. Its cache splits and merges blocks; this
 // policy counts bytes, not addresses.
-// bytes count, not addresses.
 
 #include <algorithm>
 #include <string>

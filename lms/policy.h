@@ -58,14 +58,14 @@ struct Note {
   std::string text;
 };
 
-// How often an allocator made room by taking tensors from the device: by one that was large enough,
-// or by as many as it took where none was, for which the originals take all that are not in use.
+// The number of evictions of a replayed allocator: `ones` evicted a single tensor that was large
+// enough; `alls` evicted several because none was. The originals evict all unused tensors then.
 struct Reclaims {
   std::size_t ones = 0, alls = 0;
 };
 
-// A plan is a schedule: an order of Compute, Offload and Fetch with the waits that were asked for,
-// nothing else. Whether it fits is the business of plan_memory(); what it takes, of simulate().
+// A plan is a schedule: an order of Compute, Offload and Fetch steps with the waits that the policy
+// requires. plan_memory() decides whether it fits, and simulate() predicts its time.
 struct Plan {
   Schedule schedule;
   std::vector<Note> notes;  // the log of the original implementation

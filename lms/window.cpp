@@ -1,11 +1,11 @@
-// The scheduler of Sony's nnabla (SwapInOutScheduler): the order in which a step touches tensors is
-// recorded once; a window runs ahead over it, as far as what it meets takes 1.5 times the device's
-// bytes, and a tensor leaves behind a step unless its next use is in the window. Copies back of
-// what it meets start as far ahead as all of it fits in the device. The original's users are told
-// to give it fewer bytes where it fails; here a window that does not fit is tried again with less.
-// Source facts: the public scheduler, CNN-oriented. Its first step, and what it does with uses that
-// were not recorded, have no counterpart: the order is known. A departure is cancelled where the
-// window meets the tensor at once; after that its bytes may belong to others.
+// The scheduler of Sony's nnabla (SwapInOutScheduler): a look-ahead window over the recorded order
+// in which a step accesses tensors. The window extends ahead of the current step until the tensors
+// in it take 1.5 times the device's bytes. A tensor is swapped out after a step unless its next use
+// lies in the window, and swap-ins start as early as all tensors up to their use fit in the device.
+// A swap-out is cancelled if the window reaches the tensor again at once; later its bytes may have
+// been reused. If the original fails, its users must give it fewer bytes; this policy then retries
+// with fewer. The original's first, recording step and its handling of unrecorded uses have no
+// counterpart, because the order is known. Source facts: the public scheduler.
 
 #include <algorithm>
 #include <array>

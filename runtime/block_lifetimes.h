@@ -28,10 +28,11 @@ class SyncPoints {
   std::array<std::vector<std::pair<std::int64_t, std::size_t>>, lane_count> met_;
 };
 
-// How long a block of the arena stays reserved for a live interval after the last step that touches
-// it. A step of another lane than compute may run late: a compute step that reused the bytes would
-// have to wait for it. So the block stays reserved until the first compute step that already waits
-// for that step, for data or for a wait of the caller; else to the end of the schedule.
+// The lifetimes of blocks: how long a block of the arena stays reserved for a live interval after
+// the last step that touches it. A step of another lane than compute may run late: a compute step
+// that reused the bytes would have to wait for it. So the block stays reserved until the first
+// compute step that already waits for that step, for data or for a wait of the caller; else to the
+// end of the schedule.
 //
 // An Offload frees the bytes early: unless it is the last Offload of an output, the reservation
 // ends with the Offload, or at the step that a wait of the caller orders after the Offload or after

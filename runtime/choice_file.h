@@ -15,7 +15,8 @@ namespace cnn {
 // Processes may share a file: each adds its choices to those of the others.
 class ChoiceFile {
  public:
-  // For whom lines are read and written. Lines for others stay in the file and are not used.
+  // The owner of the lines that are read and written; lines of other owners stay in the file
+  // unused.
   struct Owner {
     std::string device;   // with all that may change which choice is the fastest, without tabs
     std::string version;  // of the library that most choices belong to, without tabs

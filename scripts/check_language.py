@@ -20,8 +20,13 @@ CPP = {".h", ".cpp", ".cu", ".cuh"}
 HASH = {".py", ".sh", ".cmake"}
 SKIPPED = {"build", ".git"}
 
-# A sentence that begins with one of these has a thing without a name as its subject.
-FRAGMENT = re.compile(r"(What|Of|Who|Whose|By|Where it)\b")
+# A sentence that begins with one of these has a thing without a name as its subject, or has no main clause.
+FRAGMENT = re.compile(r"(What|Of|Who|Whom|Whose|Which|That which|By|Where it|The own|So that|"
+                      r"(For|To|From|In|With|At|On|After|Before|Between|Through) (whom|which|what))\b")
+# A subordinate clause that no comma separates from a main clause: there is none.
+SUBORDINATE = re.compile(r"(As|Like|Unlike|Where|When|Because|Although|Unless|While|If|Since)\b(?! of )[^,:;]*$")
+# One or two words on a line of their own that say nothing about the code below.
+LABEL = re.compile(r"[a-z]+( [a-z]+)?[.:]?$")
 # Sentences that may begin so: questions, and subordinate clauses with a main clause behind them.
 WHOLE = re.compile(r"(What follows|By default|By then|Of course)\b|[^.]*\?")
 
@@ -52,6 +57,7 @@ LONGEST_SUBJECT = 72
 class Comment:
     line: int
     text: str  # one paragraph, without its marks
+    behind_code: bool = False
 
 
 def is_source(path: pathlib.Path) -> bool:
@@ -98,7 +104,7 @@ def comments(path: pathlib.Path, text: str) -> Iterator[Comment]:
         if block:
             block.text += " " + said
         else:
-            block = Comment(number, said)
+            block = Comment(number, said, behind_code=bool(code.strip()))
     if block:
         yield block
 
@@ -109,8 +115,10 @@ def sentences(text: str) -> Iterator[str]:
 
 def check_fragments(comment: Comment) -> Iterator[str]:
     for sentence in sentences(comment.text):
-        if FRAGMENT.match(sentence) and not WHOLE.match(sentence):
+        if (FRAGMENT.match(sentence) or SUBORDINATE.match(sentence)) and not WHOLE.match(sentence):
             yield f"a fragment instead of a sentence: '{sentence[:60]}'"
+    if not comment.behind_code and LABEL.match(comment.text):
+        yield f"a label instead of a sentence: '{comment.text}'"
 
 
 class Names:
@@ -224,7 +232,8 @@ def check_commits(root: pathlib.Path, number: int) -> list[str] | None:
 
 
 CLEAN = {
-    "runtime/loop.h": "#pragma once\n// Runs steps; see plan.h and Plan::run. ResNet-50 is a network.\nint run_steps();\n",
+    "runtime/loop.h": "#pragma once\n// Runs steps; see plan.h and Plan::run. ResNet-50 is a network.\nint run_steps();  // steps\n"
+                      "// As a loop has many steps, it counts them. If it has none, which is rare, it ends.\n",
     "runtime/plan.h": "// Calls run_steps() for MemoryPlan.\nstruct MemoryPlan {};\nstruct Plan { int run(); };  // What follows is a step.\n",
     "README.md": "# Loops\nSee [the plan](runtime/plan.h), [this](#two-words) and [a page](https://example.org/x#y).\n"
                  "`MemoryPlan` is in `plan.h`, a new one in `runtime/x.h`.\n## Two words\n",
@@ -235,6 +244,14 @@ SEEDED = [
     ("// Counts steps. By lane and step.\n", "a fragment instead of a sentence: 'By lane and step.'"),
     ("int a;  // Whose turn it is\n", "a fragment"),
     ("// Where it stands\n// in the plan\n", "a fragment"),
+    ("// Which of them is computed\n", "a fragment"),
+    ("// That which remains is copied\n", "a fragment"),
+    ("// The own buffer is full\n", "a fragment"),
+    ("// In which order the blocks run\n", "a fragment"),
+    ("// Counts steps. So that no step is lost.\n", "a fragment"),
+    ("// As a tensor core takes it.\n", "a fragment instead of a sentence: 'As a tensor core takes it.'"),
+    ("// Where the time goes\n", "a fragment"),
+    ("// steps\nint c;\n", "a label instead of a sentence: 'steps'"),
     ("// Reads runtime/gone.h first.\n", "there is no file runtime/gone.h"),
     ("// As MemoryPlot has it.\n", "nothing is called MemoryPlot"),
     ("// As Plan::stop has it.\n", "nothing is called Plan::stop"),

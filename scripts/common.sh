@@ -73,7 +73,7 @@ has_cuda() {
   ((${#wheels[@]} > 0)) && has_cuda_in "${wheels[@]}"
 }
 
-# Which preset a plain run is built with.
+# Prints the preset of a build without further options: cuda if CUDA is installed, else cpu.
 default_preset() {
   if has_cuda; then
     echo cuda

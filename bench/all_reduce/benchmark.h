@@ -20,13 +20,13 @@ struct ReduceRun {
   Interruption& interruption;
 };
 
-// Elements of the gradients of --model, in buckets as a training step exchanges them: the last
-// layer's first.
+// Returns the elements of each gradient bucket of --model, in the order in which a training step
+// exchanges them: the last layer's first.
 std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& backend);
 
-// The whole program over ranks of this process, or as one of the processes of a world. Returns the
-// exit status: 1 if a sum is wrong, which rank 0 tells. Ends early, with what it has, where all
-// ranks agree to the interruption. Throws Error.
+// Runs the whole benchmark, over ranks of this process or as one of the processes of a world.
+// Returns the exit status: 1 if a sum is wrong, which rank 0 reports. After an interruption on
+// which all ranks agree, it ends early with the results so far. Throws Error.
 int run_reductions(const ReduceRun& run, const Backend& backend);
 int run_reductions(const ReduceRun& run, const std::function<Backend(const Config&)>& make_backend,
                    allreduce::World& world);

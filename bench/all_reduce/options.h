@@ -8,11 +8,10 @@
 
 namespace cnn::bench {
 
-// The options that all_reduce_benchmark takes beside the flags of cnn_benchmarks, in the words of
-// nccl-tests.
+// The options of all_reduce_benchmark besides the flags of cnn_benchmarks, named as in nccl-tests.
 struct ReduceOptions {
-  // -b, -e: bytes of the smallest and the largest buffer; one of them gives the table. Else the
-  // gradients of --model are reduced as the original's program does.
+  // -b, -e: bytes of the smallest and the largest buffer. With either of them the program measures
+  // a table of sizes; without, it reduces the gradients of --model, like the original program.
   std::optional<std::size_t> least, most;
   double factor = 2;                // -f: from one size to the next
   std::size_t step = 0;             // -i: bytes from one size to the next, instead of the factor
@@ -20,7 +19,7 @@ struct ReduceOptions {
   int warm_up = 5;                  // -w
   int per_step = 5;                 // --iters_per_step: reductions of all gradients in a timed step
   bool check = true;                // -c
-  bool copies = true;               // --memcpy: beside each row the time of copying as many bytes
+  bool copies = true;               // --memcpy: also times a copy of as many bytes
   std::optional<std::string> json;  // -J: the rows as a file
   std::optional<std::string> compare;   // --compare=mpi
   std::vector<std::string> suite = {};  // words that are for the suite's flags
@@ -30,7 +29,7 @@ struct ReduceOptions {
   std::vector<std::size_t> sizes() const;
 };
 
-// Throws Error: one line that names the word.
+// Parses the command line. Throws Error that names the wrong word.
 ReduceOptions parse_reduce_options(std::span<const std::string> words);
 
 // Lines of the help on these options.

@@ -15,26 +15,26 @@ namespace cnn::bench {
 struct RankContext;
 class RankExchange;
 
-// One rank, as its work sees it.
+// The environment of the work of one rank.
 struct RankEnvironment {
   allreduce::Transport& transport;
   const allreduce::simd::Loops& loops;
   allreduce::Topology topology;
-  allreduce::World* world = nullptr;  // of processes that a launcher has started
-  // Where buffers lie on a device with memory of its own, and how it exchanges them; else null.
+  allreduce::World* world = nullptr;  // the processes that a launcher started; null: only this one
+  // The context and the exchange of a device with its own memory; null for the CPU.
   const RankContext* device = nullptr;
   RankExchange* exchange = nullptr;
 };
 using RankWork = std::function<void(const RankEnvironment&)>;
 
-// Does it as each of --num_gpus ranks on a thread of this process, each on its part of the
-// processors, or on a device of its own. segment_bytes: of its shared memory. Throws what
-// the first rank threw that failed by itself.
+// Runs the work as each of --num_gpus ranks, on threads of this process, which divide the
+// processors or have a device each. segment_bytes: the shared memory of each rank. Rethrows the
+// root cause if ranks fail, see rethrow_cause().
 void run_as_threads(const Config& config, const Backend& backend, std::size_t segment_bytes,
                     const RankWork& work);
 
-// Does it as the rank that this process is, on its part of the processors that it shares with
-// others, or on its own of the host's devices. Throws what the work throws.
+// Runs the work as the one rank of this process, on its share of the host's processors or on its
+// own device. Exceptions of the work propagate.
 void run_as_process(const Config& config, allreduce::World& world, std::size_t segment_bytes,
                     const std::function<Backend(const Config&)>& make_backend,
                     const RankWork& work);

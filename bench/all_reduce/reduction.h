@@ -16,60 +16,63 @@ namespace cnn::bench {
 
 class Interruption;
 
-// Seconds of one reduction, or of what it is compared with: each sample that of the slowest rank.
+// The seconds of one reduction, or of the operation that it is compared with. Each sample is the
+// time of the slowest rank.
 struct Timing {
   double least = 0, median = 0;
 };
-Timing timing_of(std::vector<double> samples);  // at least one
+// Returns the minimum and the median of the samples, of which there is at least one.
+Timing timing_of(std::vector<double> samples);
 
-// Returns the larger of two differences to a right result; not a number if either is none.
+// Returns the larger of two errors; NaN if either is NaN.
 double worse_of(double one, double other);
 
-// Reductions that are timed in turn, so that a disturbance of the machine meets all alike.
+// An interleaved measurement: in every round each candidate runs, so that a disturbance of the
+// machine affects all candidates alike.
 struct InterleavedTiming {
   int warm_up = 0, rounds = 1;
   int repetitions = 1;  // of each candidate in a round; the time is that of one
   std::vector<std::function<void()>> candidates = {};
 };
 
-// One rank of the benchmark: buffers that are reduced, checked and timed. All ranks do the same in
-// the same order.
+// One rank of the benchmark: buffers that are reduced, checked and timed. All ranks make the same
+// calls in the same order. Functions that communicate throw PeerLost if a rank is lost.
 class Reduction {
  public:
   // References must outlive it. most: elements of the largest buffer.
   Reduction(const RankEnvironment& environment, const allreduce::Settings& settings,
             std::size_t most, Interruption& interruption);
 
-  // The gradients of a network, bucket after bucket, or one buffer. Numbers of buckets are used
-  // once.
-  // On a device each bucket is prepared as a step's compilation does.
+  // Adds a buffer to be reduced: one bucket of a network's gradients, or a single buffer. Bucket
+  // numbers are not reused after remove_buckets(). On a device it prepares the bucket as compiling
+  // a step does.
   void add_bucket(std::size_t elements);
   void remove_buckets();
 
-  void reduce();  // all buckets, as a mean: values stay as large as they are
-  // Fills the buckets with whole numbers, sums them over all ranks, and returns the largest
-  // difference to a sum that is made without them; the same on all ranks. Not a number if one of
-  // the sums is none.
+  // Reduces all buckets to their mean over the ranks, so that repeated calls keep the magnitudes.
+  void reduce();
+  // Fills the buckets with integers, sums them over all ranks and returns the largest error against
+  // the expected sums, the same on all ranks. Returns NaN if a sum is NaN.
   double error();
 
-  // Returns the timing of each candidate, the same on all ranks; nothing if they stop.
+  // Returns the timing of each candidate, the same on all ranks; empty if the ranks agreed to stop.
   std::vector<Timing> time(const InterleavedTiming& timing);
-  // Asks all ranks whether one of them wants to end, as the flags of interruption do.
+  // Makes all ranks agree on whether to stop: they stop if one of them was interrupted.
   void agree();
-  // All have agreed to end.
+  // Returns whether all ranks have agreed to stop.
   bool stops() const { return stops_; }
 
   bool first() const { return transport_.rank() == 0; }
   const allreduce::simd::Loops& loops() const { return loops_; }
-  // The choice for a bucket that has been reduced; without an algorithm where a device's library
-  // chooses.
+  // Returns the choice for a bucket that has been reduced; its algorithm is null if a device's
+  // library chooses.
   allreduce::Candidate choice(std::size_t bucket) const;
   bool on_device() const { return exchange_ != nullptr; }
 
  private:
   void reduce_all(float factor);
   void reduce_on_device(float factor);
-  // Between the host's copy of the buckets and the device.
+  // Copy the buckets between the host and the device.
   void upload();
   void download();
   std::span<float> on_device(std::span<const float> bucket);
@@ -85,7 +88,7 @@ class Reduction {
   std::unique_ptr<allreduce::BucketCommunicator> communicator_;  // null: a device exchanges
   RankExchange* exchange_ = nullptr;
   std::unique_ptr<Stream> stream_;    // of the device
-  Buffer device_room_, host_buffer_;  // where it reduces, and the host's copy of that
+  Buffer device_room_, host_buffer_;  // the buckets on the device, and their copy on the host
   std::span<float> buffer_;
   std::vector<std::span<float>> buckets_;
   std::size_t first_ = 0;  // number of the first bucket
@@ -102,8 +105,7 @@ class Copy {
   mutable std::vector<float> to_;
 };
 
-// Reads and writes a buffer of this rank alone in place, which is what a reduction does to its
-// memory at the least.
+// Reads and writes a buffer of this rank in place: the minimum memory traffic of a reduction.
 class Update {
  public:
   Update(const allreduce::simd::Loops& loops, std::size_t elements)
@@ -115,7 +117,8 @@ class Update {
   mutable std::vector<float> values_;
 };
 
-// Reductions of so many bytes in a row that a clock can tell their time.
+// Returns how many reductions of so many bytes to time together, so that the clock resolves their
+// time.
 int repetitions(std::size_t bytes);
 
 }  // namespace cnn::bench

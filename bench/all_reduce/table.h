@@ -11,34 +11,36 @@
 
 namespace cnn::bench {
 
-// One size of the table.
+// The row of one buffer size.
 struct ReduceRow {
   std::size_t bytes = 0;
-  allreduce::Candidate by;  // without an algorithm: NCCL chooses
+  allreduce::Candidate by;  // the choice; its algorithm is null if NCCL chooses
   Timing time;
-  std::optional<Timing> copy, mpi;  // of as many bytes, in the same rounds
-  allreduce::Bound bound = {};      // what no all-reduce of this size can fall below
-  std::optional<double> error;      // the largest; nothing: not checked
+  std::optional<Timing> copy, mpi;  // a copy and MPI's all-reduce of as many bytes, interleaved
+  allreduce::Bound bound = {};      // lower bound of the time of every all-reduce of this size
+  std::optional<double> error;      // the largest error; nothing: not checked
   double tolerance = 0;
 
   bool wrong() const { return error && !(*error <= tolerance); }
 };
 
-// Bytes a second: of the buffer, and what a link carries for it whatever the number of ranks is.
+// Return the bandwidths of nccl-tests in bytes per second: algbw, the buffer size over the time,
+// and busbw, which corrects for the number of ranks and compares with the bandwidth of a link.
 double algorithm_bandwidth(const ReduceRow& row);
 double bus_bandwidth(const ReduceRow& row, int ranks);
-// The median time over the bound. Nothing where no limit was measured. A reduction that was faster
-// than its bound shows that the limit was measured too low on a busy machine: its own time is the
-// bound then, see bound_seconds() and bound_text().
+// Returns the ratio of the median time to the bound; nothing if no limit was measured. A reduction
+// that is faster than its bound shows that the limit was measured too low on a busy machine; its
+// own time then replaces the bound, in bound_seconds() and bound_text() too.
 std::optional<double> distance(const ReduceRow& row);
 double bound_seconds(const ReduceRow& row);
 std::string bound_text(const ReduceRow& row);  // "memory", "line", "latency", "itself", "-"
 
-std::string table_header(const ReduceRow& row);  // its columns
+// Return the lines of the table: the header for the columns of this row, and the row.
+std::string table_header(const ReduceRow& row);
 std::string table_line(const ReduceRow& row, int ranks);
-// "# avg busbw X  worst distance Y  errors Z"
+// Returns the last line, "# avg busbw X  worst distance Y  errors Z".
 std::string table_end(const std::vector<ReduceRow>& rows, int ranks);
-// limits: as limits_json() gives them.
+// Returns the rows for -J. limits: a result of limits_json().
 Json table_json(const std::vector<ReduceRow>& rows, const allreduce::Topology& topology,
                 const Json& limits);
 

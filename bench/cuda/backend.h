@@ -4,7 +4,7 @@
 
 namespace cnn::bench {
 
-// The backend that the GPU module hands over.
+// Returns the functions of the GPU backend, which the GPU module exports.
 const GpuBackend& cuda_backend();
 
 }  // namespace cnn::bench

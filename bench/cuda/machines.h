@@ -5,8 +5,8 @@
 
 namespace cnn::bench {
 
-// Returns what the libraries ask of a device that is only described. Throws Error where the profile
-// does not have it, saying what is missing.
+// Returns the properties that cuDNN queries of a device, for a GPU that is known only by its
+// profile. Throws Error with the missing property if the profile lacks one.
 layers::cuda::Machine machine_of(const MachineModel& model);
 
 }  // namespace cnn::bench

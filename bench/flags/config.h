@@ -347,7 +347,7 @@ struct LmsFlags {
   std::vector<double> emulate_link_gbps;  // out, in, both together
 };
 
-// How ranks exchange gradients.
+// The flags of the gradient exchange between ranks.
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
   CommBackend backend = CommBackend::automatic;

@@ -73,7 +73,7 @@ struct DeviceExchange {
   void* (*native)(Stream& stream) = nullptr;
   // Sets the poll callback of waits for the device: called repeatedly with true, and once with
   // false at the end.
-  void (*on_poll)(Device& device, std::function<void(bool waiting)> look) = nullptr;
+  void (*on_poll)(Device& device, std::function<void(bool waiting)> poll) = nullptr;
   // Page-locks host memory for faster copies until the returned owner is destroyed.
   std::shared_ptr<void> (*pin)(std::span<std::byte> memory) = nullptr;
   // See layers::cuda::wait_for_flag.

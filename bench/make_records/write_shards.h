@@ -19,7 +19,7 @@ struct ShardJob {
   bool skip_broken = false;
 };
 
-// How far a job is; images and bytes of this run only.
+// The progress of a job. Images and bytes count this run only.
 struct ShardProgress {
   int shards = 0, shards_before = 0;  // complete; of them, by an earlier run
   std::int64_t images = 0, skipped = 0, bytes = 0;
@@ -28,13 +28,14 @@ struct ShardProgress {
 // Called after each shard, by one thread at a time.
 using ShardListener = std::function<void(const ShardProgress&)>;
 
-// Writes the shards that are missing, several at a time. Each appears under its name when it is
-// complete and on the disk. A file <output>/.<subset>.make_records says which images, order and
-// number of shards they are of; throws Error if the folder holds shards of others. Throws Error
-// that names the file if an image cannot be read, a disk is full and so on.
+// Writes the missing shards of a data set, several at a time, and returns the final progress. A
+// shard gets its name when it is complete and on disk. The file <output>/.<subset>.make_records
+// records the images, their order and the number of shards. Throws Error if the folder contains
+// shards of another job, and Error with the file's name if an image cannot be read or a shard
+// cannot be written.
 ShardProgress write_shards(const ShardJob& job, const ShardListener& listener);
 
-// "train-00003-of-00128"
+// Returns the file name of a shard, such as "train-00003-of-00128".
 std::string shard_name(const std::string& subset, int shard, int shards);
 
 }  // namespace cnn::records

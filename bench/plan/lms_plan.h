@@ -28,8 +28,8 @@ struct LmsReport : lms::PlanReport {
   std::string file;              // that the plan was loaded from; empty: it was made here
   std::string note_prefix;       // of the policy's lines, see log_prefix()
   std::string unreached_limit;   // for the user, where the device has less than --lms_limit
-  bool measured = false;         // costs are those of steps, not what is usual for such a device
-  double unlimited_seconds = 0;  // of all nodes of the step as it is made without LMS
+  bool measured = false;         // costs were measured in steps; false: expected from the device
+  double unlimited_seconds = 0;  // of all nodes of the step without LMS
   // Wall time from the start of the process to the plan; of a plan made again by measured times:
   // from the end of the warm-up.
   double planning_seconds = 0;
@@ -57,8 +57,8 @@ class LmsPlanner {
   // Plans the step with these costs; measured: whether they come from executed steps. If nothing
   // fits, the plan exceeds the budget and report().fits is false.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs, bool measured);
-  // Plans it by measured costs. Returns nothing if a signal came meanwhile: then the report is
-  // still that of the former plan.
+  // Plans the step with measured costs. Returns nothing if a signal interrupted the search; the
+  // report is then still that of the former plan.
   std::optional<StepPlan> replan(const StepPlan& unlimited, const Costs& costs);
   const LmsReport& report() const { return report_; }
   // Returns the device bytes, variables included, of the plan with the smallest peak.
@@ -71,11 +71,11 @@ class LmsPlanner {
   // the step without LMS. Before steps were measured, no plan is searched that is slower than that
   // of the report.
   void use_max_fused_grad_add(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
-  // Says that the steps planned from now on are another form of the step without LMS, whose report
-  // this is.
+  // Declares that the steps planned from now on are another form of the step in this report, which
+  // is the step without LMS.
   void compare_with(const LmsReport& whole) { whole_ = whole; }
-  // Adds another form of the step that is known to have a plan with this floor and this lower bound
-  // of its time: the report then names what no form can improve on.
+  // Adds another form of the step, known by its smallest feasible budget and its lower bound: the
+  // report then states the minimum of both over all forms.
   void include_form(const LmsReport& form);
   // Makes plan() return the saved plan; plan() throws Error with the file if the plan does not
   // match the step. An empty path means a plan of another rank.
@@ -83,7 +83,7 @@ class LmsPlanner {
   SavedPlan latest() const;  // of the latest plan(), in file form
   // Restores the plan of that earlier report, predicted with the latest costs.
   void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
-  // Counts all that the user waited for until there was a plan.
+  // Sets the wall time from the start of the process to the plan, in seconds.
   void set_planning_seconds(double seconds) { report_.planning_seconds = seconds; }
   std::size_t resident_bytes() const { return planner_.options().resident_bytes; }
 

@@ -22,16 +22,19 @@ struct LmsStep {
   std::optional<std::size_t> bucket_bytes = {};
 };
 
-// Plans the training step of the programs, which are those of the sizes. A step that does not fit
-// as it is updates variables in the smallest parts, which may be all that it needs. The step is
-// planned once more with the largest gradients joined in nodes of their own, which takes less at
-// the peak and a little longer, and the faster is taken: in f32, where the sum that is stored is
-// the one that would be used, to the bit. How it is divided does not depend on the budget, and it
-// is left out only where its lower bound is not below the time of the other plan, so that more
-// memory is never slower. With --lms_slices=auto and --lms_variants=any the step in 2, 4, 8 and 16
-// slices of its batch is planned as well, and the fastest that fits is taken: the same forms in
-// every budget, except those whose lower bound is not below the time of a plan already found.
-// References must outlive it.
+// Plans the training step of the programs, which were compiled for these sizes, in several forms,
+// and returns the fastest plan that fits:
+// * A step that does not fit updates variables in the smallest buckets, which may suffice.
+// * In f32 the step is also planned with Add nodes for the largest sums of gradients instead of
+// fused
+//   additions. This lowers the peak and takes a little longer; the bits are the same, because the
+//   stored sum is f32 too.
+// * With --lms_slices=auto and --lms_variants=any it is also planned in 2, 4, 8 and 16 slices of
+// its
+//   batch.
+// The forms do not depend on the budget, and a form is skipped only if its lower bound is not below
+// the time of a plan already found, so that more memory is never slower. References must outlive
+// the result.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 

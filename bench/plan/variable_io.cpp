@@ -164,8 +164,8 @@ void VariableIo::read(const Variable& variable, std::span<float> values) {
   }
 }
 
-// The host holds few values at once: beside an arena that takes what a small container has, there
-// is no room for more.
+// Initialises a few MiB at a time on the host, because the arena may have taken almost all memory
+// of a small container.
 void VariableIo::initialize(std::uint64_t seed) {
   constexpr std::size_t most = std::size_t{4} << 20U;
   std::vector<float> values;

@@ -38,8 +38,8 @@ class VariableIo {
 
  private:
   struct Part;
-  // A part's values in plain order, and as the variable holds them; both at one place where these
-  // are the same.
+  // The views of a part: its values in plain order, and as the variable stores them. Both are the
+  // same memory if the two layouts are equal.
   struct PartViews {
     TensorView plain, variable;
   };

@@ -24,8 +24,8 @@ class Interruption {
   void heed_announcement(int process);
 
   bool requested() const;
-  // Whether a signal has come, before all agree on it. Any thread may ask, also when none of these
-  // lives: then none has.
+  // Returns whether a signal has arrived in this process, before all processes agree to end. Any
+  // thread may call it; false while no object lives.
   static bool signal_came();
   std::optional<int> signal() const;
   std::string reason() const;  // "SIGINT", or the error of stdout; only if requested

@@ -28,7 +28,7 @@ bool refuse_unconnected_tasks(Console& console);
 // if the system does not tell.
 std::string program_path();
 
-// How a launcher kills its processes when a run ends.
+// The grace period that a launcher gives its processes when a run ends.
 struct KillDelay {
   double seconds = 0;  // from the first sign of the end to SIGKILL
 };

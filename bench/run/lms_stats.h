@@ -13,12 +13,12 @@ namespace cnn::bench {
 struct Job;
 class Session;
 
-// The tables of --lms_stats and --lms_stats_average, with the names and columns that the examples
-// of IBM's LMS for TensorFlow 2 gave them. Where its allocator counted, the plan is counted, which
-// is the same in every step: allocs are blocks of the arena. A policy that replays an allocator
-// counts as reclaimOnes the needs that one tensor met, as reclaimAlls those for which none was
-// large enough; for other policies, which never empty the device, reclaimOnes are tensors that
-// leave.
+// Writes the tables of --lms_stats and --lms_stats_average, with the names and columns of the
+// examples of IBM's LMS for TensorFlow 2. The original counts calls of its allocator; here the
+// counts come from the plan and are the same in every step. allocs are the blocks of the arena. For
+// a policy that replays an allocator, reclaimOnes are the shortages that evicting one tensor
+// resolved, reclaimAlls those for which no single tensor was large enough; for other policies
+// reclaimOnes are the tensors that leave the device.
 class LmsStats final : public Observer {
  public:
   // References must outlive the object. Creates the folder. Throws Error if a table is not

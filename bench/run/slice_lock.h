@@ -10,14 +10,15 @@
 
 namespace cnn::bench {
 
-// Time slices of programs on one machine: of all programs that name one file, one works while the
-// others wait. A disturbance longer than a slice then affects all of them equally, which keeps
-// their speeds comparable; separate runs drift apart.
+// A fair mutual exclusion between processes, by which programs on one machine run in time slices:
+// of all programs that name one file, one runs while the others wait. A disturbance longer than a
+// slice then affects all of them equally, which keeps their speeds comparable; separate runs drift
+// apart.
 //
-// The file is a turnstile of two locks, bytes 0 ("works") and 1 ("is next"): a program takes lock
-// 1, then lock 0, then releases lock 1; so a program that passes its turn queues behind a waiting
-// one. The system releases the locks of an ended program: no program waits for a dead one, and a
-// lone program never waits.
+// The file is a turnstile of two record locks, byte 0 ("runs") and byte 1 ("is next"): a program
+// takes lock 1, then lock 0, then releases lock 1. So a program that passes its slice queues behind
+// a waiting one. The system releases the locks of an ended program, so that no program waits for a
+// dead one, and a lone program never waits.
 class SliceLock {
  public:
   using Clock = std::chrono::steady_clock;

@@ -6,11 +6,11 @@
 // The version and commit of the build; the source is written by scripts/cmake/WriteBuildInfo.cmake.
 namespace cnn::bench {
 
-// Semantic version, "0.1.0".
+// Returns the semantic version, such as "0.1.0".
 std::string_view build_version();
 
-// Full hash of the commit that was built, with "-dirty" after it where files differed from it; none
-// outside of a git checkout.
+// Returns the full hash of the commit that was built, followed by "-dirty" if files differed from
+// it; nothing if the build was not in a git checkout.
 std::optional<std::string_view> build_commit();
 
 }  // namespace cnn::bench

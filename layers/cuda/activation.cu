@@ -7,13 +7,13 @@
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
 
-// Bytes: Relu reads x and writes y, 2 S; its gradient reads dy and y and writes dx, 3 S: the
-// floors.
+// Kernels of ReLU, ReLU6 and their gradients. Memory traffic for an image of S bytes: the forward
+// pass reads x and writes y, 2 S; the gradient reads dy and y and writes dx, 3 S. Both are minimal.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// Written so that a NaN stays one.
+// Returns min(max(x, 0), limit); the comparisons are written so that a NaN stays a NaN.
 struct Clamp {
   float limit;
   __device__ float operator()(float x) const {
@@ -22,14 +22,16 @@ struct Clamp {
   }
 };
 
-// A NaN as the limit is above everything, as infinity is not above itself.
+// Returns the limit in the form that pass() compares with. A limit of infinity becomes NaN, for
+// which no y is at the limit: an infinite y must still let the gradient pass.
 float upper_of(float limit) { return std::isinf(limit) ? std::nanf("") : limit; }
 
+// Returns the gradient g where 0 < gate < upper, else zero times g.
 __device__ inline float pass(float g, float gate, float upper) {
   return gated(g, is_open(gate) && !(gate >= upper));
 }
 
-// dx may be dy.
+// Writes dx for contiguous operands of n elements; dx may alias dy.
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
     pass_where_open(const T* dy, const T* y, T* dx, std::int64_t n, float upper) {
@@ -50,11 +52,11 @@ template <class T>
 struct GateImages {
   const T* dy = nullptr;
   const T* y = nullptr;
-  T* dx = nullptr;  // without gaps between pixels; may be dy if that is so too
-  std::int64_t dy_pitch = 0, y_pitch = 0;  // between pixels
+  T* dx = nullptr;                         // contiguous; may alias dy if that is contiguous too
+  std::int64_t dy_pitch = 0, y_pitch = 0;  // elements from one pixel to the next
 };
 
-// The same row by row, for images with other channels between pixels.
+// The same for operands with a pitch, whose pixels are separated by channels of other tensors.
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
     pass_rows_where_open(GateImages<T> images, Tile tile, float upper) {

@@ -4,17 +4,20 @@
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
 
-// Bytes: x is read twice and y written once (with a residual, that is read once): 3 S, which is
-// also the floor, unless x fits the second-level cache. The partial sums are 12 bytes per channel
-// and chunk: under 4 MB.
+// The training form of batch normalisation: a two-pass reduction for the moments of each channel,
+// then the normalisation. Memory traffic for an image of S bytes: x is read twice and y written
+// once, 3 S, and a residual is read once. This is minimal unless x fits in the L2 cache. The
+// partial sums take 12 bytes per channel and chunk, less than 4 MB in total.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// The sums of one chunk and channel, with k = x in the first row of the chunk: k, sum (x - k) and
-// sum (x - k)^2. Differences from a value of the data itself do not cancel as x^2 does when the
-// mean is large. As [chunk][3][channels].
+// Partial sums of shifted data, [chunk][3][channels]. With k the first value of the channel in the
+// chunk they are k, sum (x - k) and sum (x - k)^2. Shifting by a value of the data avoids the
+// catastrophic cancellation of sum x^2 - (sum x)^2 / n for a large mean.
 constexpr int moment_planes = 3;
+
+// First pass: writes the partial sums of every chunk.
 
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
@@ -23,7 +26,7 @@ __global__ void __launch_bounds__(tile_threads)
   const int chunk = static_cast<int>(blockIdx.y);
   const bool active = channel < tile.channels;
   float origin[width] = {};
-  float sums[2 * width] = {};  // of differences, then of their squares
+  float sums[2 * width] = {};  // of the differences x - k, then of their squares
   if (active) {
     const std::int64_t first = tile.first_row(chunk);
     const std::int64_t end = tile.end_row(chunk);
@@ -41,7 +44,7 @@ __global__ void __launch_bounds__(tile_threads)
         widen(packs[k], value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          // The first row, read in the place of rows past the end, adds nothing.
+          // Rows past the end of the chunk were replaced by its first row, which adds zero.
           const float difference = value[i] - origin[i];
           sums[i] += difference;
           sums[width + i] = fmaf(difference, difference, sums[width + i]);
@@ -61,8 +64,9 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// Moves every chunk to the origin of the first, in double: with d the distance of the origins,
-// sum (x - k) + n d and sum (x - k)^2 + 2 d sum (x - k) + n d^2.
+// Second pass: combines the chunks in double. It shifts the sums of a chunk of n rows from their
+// own k to that of chunk 0: with d the difference of the two, they become sum (x - k) + n d and sum
+// (x - k)^2 + 2 d sum (x - k) + n d^2. Writes the mean and the biased variance.
 __global__ void __launch_bounds__(tile_threads)
     finish_moments(const float* partials, Tile tile, float* mean, float* variance) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -88,11 +92,11 @@ __global__ void __launch_bounds__(tile_threads)
     const double shifted = sums[0] / count;
     const double result = sums[1] / count - shifted * shifted;
     mean[channel] = static_cast<float>(origin + shifted);
-    variance[channel] = static_cast<float>(result < 0 ? 0 : result);  // rounding may go below
+    variance[channel] = static_cast<float>(result < 0 ? 0 : result);  // rounding may yield < 0
   }
 }
 
-// in: x, [gamma], beta, [residual]. out: y, m, v, [mask].
+// The kernel of a BatchNorm node. in: x, [gamma], beta, [residual]. out: y, mean, variance, [mask].
 class Forward {
  public:
   Forward(const BatchNormAttributes& a, const TensorDesc& x)

@@ -5,41 +5,45 @@
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
 
-// Bytes: both passes read x and dy, the second writes dx: 5 S, the floor of two passes. With a ReLU
-// after a residual the first pass reads y too and writes g, which the second reads in the place of
-// dy: 7 S; a mask in the place of y saves one of them. Where two gradients meet, each pass that
-// reads dy reads dy2 too: 7 and 8 S, where a sum before would add 3. The second pass reads its
-// chunks from their end, which the cache still holds.
+// The gradient of batch normalisation in two passes over the images: the first sums g and
+// g (x - mean) by channel, the second writes dx. Memory traffic for images of S bytes: both passes
+// read x and dy, and the second writes dx, 5 S, which is minimal for two passes. With a ReLU after
+// a residual, the first pass also reads y and writes g, which the second pass reads instead of dy:
+// 7 S, or 6 S and a bit per element with a mask instead of y. A fused gradient addition makes each
+// pass that reads dy read dy2 too, which adds 2 S or 1 S; a separate Add node would add 3 S. The
+// second pass reads its chunks from their end, which is still in the L2 cache.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// The sums of one chunk and channel: sum g, sum g (x - m); kept as pairs, see tile.cuh.
+// The partial sums of the first pass are sum g and sum g (x - mean), stored by keep_pairs().
 
-// As rows_in_flight, of up to four images.
+// The loads in flight per image, as rows_in_flight, for kernels that read up to four images.
 constexpr int summed_rows = 2;
 
-// The data that opens the gate of the ReLU.
+// The source of the ReLU derivative: there is no ReLU; its sign is recomputed from x; it is that of
+// the stored output y; it is read from a mask.
 enum class Gate : std::uint8_t { open, recomputed, output, mask };
 
-// Returns whether the first pass stores the gradient behind the gate, for the second pass to read.
+// Returns whether the first pass stores g, the gradient after the ReLU, for the second pass.
 __device__ inline bool stores_gradient(Gate gate) {
   return gate == Gate::output || gate == Gate::mask;
 }
 
+// The images of both passes, in nhwc in device memory.
 template <class T>
 struct GradientImages {
   const T* x = nullptr;
-  const T* dy = nullptr;      // second pass where stores_gradient: g
-  std::int64_t dy_pitch = 0;  // between pixels; the others have no gaps
-  const T* dy2 = nullptr;
-  const T* y = nullptr;                // with Gate::output
-  const std::uint8_t* mask = nullptr;  // with Gate::mask
-  T* g = nullptr;                      // where stores_gradient: written by the first pass
-  T* dx = nullptr;                     // written by the second pass; may be dy or dy2
+  const T* dy = nullptr;      // in the second pass g, if stores_gradient()
+  std::int64_t dy_pitch = 0;  // elements from one pixel of dy to the next; others are contiguous
+  const T* dy2 = nullptr;     // the second gradient of a fused addition
+  const T* y = nullptr;       // only with Gate::output
+  const std::uint8_t* mask = nullptr;  // only with Gate::mask
+  T* g = nullptr;                      // output of the first pass, if stores_gradient()
+  T* dx = nullptr;                     // output of the second pass; may alias dy or dy2
 };
 
-// two: images.dy2 is added to dy.
+// First pass. two: the gradient is dy + dy2.
 template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
     chunk_gradient_sums(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
@@ -47,7 +51,7 @@ __global__ void __launch_bounds__(tile_threads)
   const int channel = tile.channel();
   const int chunk = static_cast<int>(blockIdx.y);
   const bool active = channel < tile.channels;
-  float sums[2 * width] = {};  // of g, then of g (x - m)
+  float sums[2 * width] = {};  // of g, then of g (x - mean)
   if (active) {
     const Affine<width> affine(vectors, channel);
     float mean[width];
@@ -108,7 +112,8 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// dbeta = sum g, dgamma = sum g (x - m) / sqrt(v + e), summed over the chunks in double.
+// Adds the partial sums over the chunks in double and writes dbeta = sum g and
+// dgamma = sum g (x - mean) / sqrt(variance + epsilon).
 __global__ void __launch_bounds__(tile_threads)
     finish_gradient_sums(const float* partials, NormVectors vectors, Tile tile, float* dbeta,
                          float* dgamma) {
@@ -125,7 +130,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// dx = scale (g - dbeta / n - xhat dgamma / n) = scale g + slope x + offset.
+// Second pass: writes dx = scale (g - dbeta / n - xhat dgamma / n) = scale g + slope x + offset.
 template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
     differentiate(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
@@ -184,13 +189,14 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// Calls function(std::bool_constant<two>).
+// Dispatches on a fused gradient addition: calls function(std::bool_constant<two>).
 template <class Function>
 void with_two(bool two, const Function& function) {
   two ? function(std::true_type{}) : function(std::false_type{});
 }
 
-// in: x, [gamma], beta, m, v, dy, [dy2], [y or mask]. out: dx, dbeta, [dgamma], [g].
+// The kernel of a BatchNormBackward node. in: x, [gamma], beta, mean, variance, dy, [dy2], [y or
+// mask]. out: dx, dbeta, [dgamma], [g].
 class Backward {
  public:
   Backward(const BatchNormBackward& op, const TensorDesc& x)

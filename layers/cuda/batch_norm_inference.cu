@@ -4,12 +4,14 @@
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
 
-// Bytes: x read and y written once (and the residual read): the floor.
+// Inference batch normalisation with moving averages, and its folding into the weights of a
+// convolution. Memory traffic is minimal: x and a residual are read once, y is written once.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// in: x, [gamma], beta, m, v, [residual]. out: y.
+// The kernel of a BatchNormInference node. in: x, [gamma], beta, mean, variance, [residual]. out:
+// y.
 class Inference {
  public:
   explicit Inference(const BatchNormAttributes& a) : attributes_(a) {}
@@ -33,7 +35,8 @@ class Inference {
   BatchNormAttributes attributes_;
 };
 
-// w' = w s, b' = (bias - m) s + beta; one block for each filter.
+// Writes w' = w s and b' = (bias - mean) s + beta with s = gamma / sqrt(variance + epsilon). One
+// block per filter.
 __global__ void __launch_bounds__(tile_threads)
     fold(const float* w, NormVectors vectors, const float* bias, float* folded, float* folded_bias,
          int per_filter) {
@@ -50,7 +53,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// in: w, [gamma], beta, m, v, [bias]. out: w', b'.
+// The kernel of a FoldBatchNorm node. in: w, [gamma], beta, mean, variance, [bias]. out: w', b'.
 class Fold {
  public:
   explicit Fold(const FoldBatchNorm& op) : epsilon_(op.epsilon), scale_(op.scale), bias_(op.bias) {}
@@ -91,7 +94,7 @@ void add_batch_norm_inference_rows(KernelTable& table) {
       [](const FoldBatchNorm& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
         KernelSpec spec = in_nhwc(asked);
         for (TensorDesc& desc : spec.in) {
-          desc.type = DataType::f32;  // the master weights
+          desc.type = DataType::f32;  // the master weights, not their 16-bit copies
         }
         return spec;
       },

@@ -7,23 +7,27 @@
 #include "layers/cuda/tile.cuh"
 #include "layers/cuda/vector.cuh"
 
-// Code that the forms of batch norm share. All of them compute y = x scale + shift by channel from
-// the same four vectors by the same operations, so that the gate of a ReLU opens in the backward
-// pass exactly where it opened in the forward pass.
+// Device code that the batch normalisation kernels share. All of them compute y = x scale + shift
+// by channel from the same four vectors with the same operations in the same order, so that the
+// backward pass recomputes the sign of every ReLU input bit for bit.
 namespace cnn::layers::cuda {
 
-struct NormVectors {             // f32 [C], in device memory
-  const float* gamma = nullptr;  // nullptr: 1
+// The parameters and statistics of a batch norm: f32 vectors of C elements in device memory.
+struct NormVectors {
+  const float* gamma = nullptr;  // nullptr: the norm has no scale, gamma is 1
   const float* beta = nullptr;
   const float* mean = nullptr;
   const float* variance = nullptr;
   float epsilon = 0;
 };
 
+// Returns 1 / sqrt(variance + epsilon) of one channel.
 __device__ inline float inverse_deviation(const NormVectors& v, int channel) {
   return 1 / sqrtf(v.variance[channel] + v.epsilon);
 }
 
+// The affine form of a batch norm for `width` neighbouring channels, held in registers:
+// scale = gamma / sqrt(variance + epsilon), shift = beta - mean scale.
 template <int width>
 struct Affine {
   float scale[width];
@@ -40,18 +44,19 @@ struct Affine {
   __device__ float operator()(float x, int i) const { return fmaf(x, scale[i], shift[i]); }
 };
 
-// Images of one shape in device memory.
+// The images of normalise(), all of one shape, in nhwc in device memory.
 template <class T>
 struct NormaliseImages {
   const T* x = nullptr;
-  const T* residual = nullptr;   // nullptr: none
-  T* y = nullptr;                // may be x
-  std::int64_t y_pitch = 0;      // between pixels; the others have no gaps
-  std::uint8_t* mask = nullptr;  // of y; written if masked
+  const T* residual = nullptr;   // nullptr: there is no residual
+  T* y = nullptr;                // may alias x
+  std::int64_t y_pitch = 0;      // elements from one pixel of y to the next; x is contiguous
+  std::uint8_t* mask = nullptr;  // the ReLU mask of y, an output if `masked`
 };
 
-// y = relu(scale x + shift + residual). Chunks are read from their end: the forward pass has just
-// read them from the front, and the second-level cache holds what came last.
+// Writes y = relu(scale x + shift + residual), without the ReLU unless `relu`. Blocks walk their
+// chunk of rows from its end: the pass before this one has read it from the front, so that the L2
+// cache still holds its end.
 template <class T, int width, bool masked>
 __global__ void __launch_bounds__(tile_threads)
     normalise(NormaliseImages<T> images, NormVectors vectors, Tile tile, bool relu) {
@@ -97,10 +102,11 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 struct NormaliseOperands {
-  TensorView x, residual, y, mask;  // residual.data, mask.data: nullptr if there is none
+  TensorView x, residual, y, mask;  // a residual or mask that is absent has data == nullptr
   NormVectors vectors;
 };
 
+// Enqueues normalise() on the stream, with the type and the widest access that the operands allow.
 inline void launch_normalise(const NormaliseOperands& of, bool relu, Stream& stream) {
   const Tile columns = columns_of(of.x.desc);
   with_type_and_width(of.x.desc.type, columns.width, [&](auto tag, auto width) {

@@ -2,7 +2,8 @@
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 
-// Examples are the outermost dimension, so a slice is one range of bytes: a copy by the driver.
+// Slicing and concatenating batches. The batch is the outermost dimension, so a slice is one
+// contiguous range of bytes, which a device-to-device copy moves without a kernel of ours.
 namespace cnn::layers::cuda {
 
 namespace {

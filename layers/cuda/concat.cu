@@ -8,18 +8,19 @@
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 
-// Channels that move between images in nhwc. Bytes: every channel is read once and written once,
-// the floor of a copy; zeros are written only, and channels that lie where they belong stay.
+// Concat, Split, PadChannels and SliceChannels of images in nhwc, as batches of 2-D (strided)
+// copies. Memory traffic is that of a copy: every byte is read once and written once. Padding zeros
+// are only written, and channels that already lie in place are not copied.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// The same channels of all pixels, from one image to another. In bytes.
+// A 2-D copy: the same channels of every pixel, from one image to another. All sizes are in bytes.
 struct Piece {
-  const std::byte* from = nullptr;  // first pixel; nullptr: zeros
+  const std::byte* from = nullptr;  // in the first pixel; nullptr: writes zeros
   std::byte* to = nullptr;
-  std::int64_t from_pitch = 0, to_pitch = 0;  // between pixels
-  std::int64_t bytes = 0;                     // of a pixel
+  std::int64_t from_pitch = 0, to_pitch = 0;  // from one pixel to the next
+  std::int64_t bytes = 0;                     // copied per pixel
 };
 
 constexpr std::size_t max_pieces = 64;
@@ -27,7 +28,8 @@ struct Pieces {
   Piece piece[max_pieces];
 };
 
-// Units of one piece are numbered through all pixels; a thread takes every stride-th.
+// A grid-stride iterator over the units (elements of one access) of a piece, numbered over all
+// pixels. It tracks pixel and unit separately, so that an increment needs no division.
 template <class Unit>
 class StridedIterator {
  public:
@@ -49,7 +51,6 @@ class StridedIterator {
                ? Unit{}
                : reinterpret_cast<const Unit*>(piece_.from + pixel_ * piece_.from_pitch)[unit_];
   }
-  // Goes by pixels and units, which saves a division at each step.
   __device__ void step() {
     pixel_ += stride_pixels_;
     unit_ += stride_units_;
@@ -66,8 +67,9 @@ class StridedIterator {
   std::int64_t pixel_, unit_;
 };
 
-constexpr int loads_in_flight = 4;  // of each thread
+constexpr int loads_in_flight = 4;  // per thread
 
+// Copies piece blockIdx.y.
 template <class Unit>
 __global__ void __launch_bounds__(flat_threads) copy_pieces(Pieces pieces, std::int64_t pixels) {
   const Piece piece = pieces.piece[blockIdx.y];
@@ -106,8 +108,8 @@ void launch_copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pix
   cnn::cuda::launch(copy_pieces<Unit>, grid, flat_threads, 0, stream, table, pixels);
 }
 
-// The widest unit that divides every size and place: all addresses are multiples of it then, since
-// images start at multiples of 64 bytes.
+// Returns the size in bytes of the widest access, at most 16, that divides every size, pitch and
+// address of the pieces.
 std::int64_t unit_of(std::span<const Piece> pieces) {
   std::int64_t all = 16;
   for (const Piece& piece : pieces) {
@@ -117,7 +119,7 @@ std::int64_t unit_of(std::span<const Piece> pieces) {
     all |=
         piece.bytes | piece.from_pitch | piece.to_pitch | address(piece.from) | address(piece.to);
   }
-  return all & -all;  // the lowest bit that any of them has
+  return all & -all;  // the lowest set bit of all of them
 }
 
 void copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
@@ -141,8 +143,8 @@ void copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
   }
 }
 
-// `count` channels, from channel `from_first` of one image to channel `to_first` of another; zeros
-// come from an image without data.
+// A copy of `count` channels, from channel `from_first` of one image to channel `to_first` of
+// another. A source without data stands for zeros.
 struct Channels {
   TensorView from, to;
   std::int64_t from_first = 0, to_first = 0, count = 0;
@@ -160,7 +162,7 @@ struct Channels {
   }
 };
 
-// Returns whether one image lies inside the other, so that the channels need no copy.
+// Returns whether source and destination are the same memory, as after concat_in_place().
 bool is_in_place(const Piece& piece) {
   return piece.from == piece.to && piece.from_pitch == piece.to_pitch;
 }

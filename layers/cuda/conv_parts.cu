@@ -16,7 +16,7 @@ __device__ std::int64_t thread_of_grid() {
 
 dim3 grid_for(std::int64_t work) { return dim3(launch_count(divide_up(work, threads))); }
 
-// One thread for each row. Bits are only moved, so one type stands for all of 16 bits.
+// One thread per row. The kernel only moves bits, so std::uint16_t stands for every 16-bit type.
 template <int padded>
 __global__ void __launch_bounds__(threads)
     pad(const std::uint16_t* from, std::uint16_t* to, std::int64_t rows, int channels) {
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(threads)
   *reinterpret_cast<Pack<std::uint16_t, padded>*>(to + row * padded) = out;
 }
 
-// One thread for `width` neighbours; width > 1 only where nothing is left out.
+// One thread per `width` output elements. width > 1 requires channels == padded.
 template <class T, int width>
 __global__ void __launch_bounds__(threads)
     widen(const T* from, float* to, std::int64_t count, int channels, int padded) {
@@ -46,24 +46,26 @@ __global__ void __launch_bounds__(threads)
   store<width>(to + first, values);
 }
 
-// How a block goes over rows: `lanes` threads side by side on the packs of a row, or on as many of
-// them as there are threads, and below each other as many rows as fit.
+// The mapping of a block's threads to a matrix: `lanes` threads on neighbouring packs of a row, and
+// `depth` rows at a time.
 struct RowTile {
   int lanes = 0, depth = 0;
 };
+// Returns the tile for rows of so many packs: as many lanes as the row has packs, up to the block.
 constexpr RowTile row_tile(int packs) {
   const int lanes = packs < threads ? packs : threads;
   return {lanes, threads / lanes};
 }
 
 constexpr std::int64_t rows_per_chunk = 512;
-constexpr std::int64_t max_chunks = 1024;  // enough blocks for every device
+constexpr std::int64_t max_chunks = 1024;  // enough blocks to fill every device
 
 std::int64_t chunks_of(std::int64_t rows) {
   return std::clamp<std::int64_t>(divide_up(rows, rows_per_chunk), 1, max_chunks);
 }
 
-// partial[chunk][c]: blockIdx.y is the chunk, a range of rows; blockIdx.x a range of packs.
+// First pass of the column sums: writes partial[chunk][column]. blockIdx.y is the chunk, a range of
+// rows; blockIdx.x is a range of packs.
 template <class T, int width>
 __global__ void __launch_bounds__(threads)
     sum_chunks(const T* from, std::int64_t pitch, float* partial, std::int64_t rows, int columns,
@@ -102,6 +104,7 @@ __global__ void __launch_bounds__(threads)
   store<width>(partial + std::int64_t{blockIdx.y} * columns + column, sums);
 }
 
+// Second pass: adds the partial sums of each column in double, in the order of the chunks.
 __global__ void __launch_bounds__(threads)
     add_chunks(const float* partial, float* sums, int chunks, int columns) {
   const std::int64_t column = thread_of_grid();
@@ -115,6 +118,7 @@ __global__ void __launch_bounds__(threads)
   sums[column] = static_cast<float>(sum);
 }
 
+// Runs Epilogue: one thread per `width` neighbouring channels of a row.
 template <class T, int width>
 __global__ void __launch_bounds__(threads)
     add_and_clip(T* y, std::int64_t pitch, const float* bias, const T* residual, bool relu,
@@ -135,7 +139,7 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
   for (int i = 0; i < width; ++i) {
     const float sum = values[i] + (bias != nullptr ? bias[channel + i] : 0.0F) + others[i];
-    values[i] = relu && sum < 0 ? 0.0F : sum;  // NaN stays
+    values[i] = relu && sum < 0 ? 0.0F : sum;  // unlike fmaxf, keeps a NaN
   }
   store<width>(at, values);
 }
@@ -194,7 +198,7 @@ std::size_t sum_rows_workspace(std::int64_t rows, int columns) {
 void sum_rows(Stream& stream, const SumRows& s) {
   with_type(s.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    constexpr int width = 4;  // wider ones gain nothing in loads and lose in registers
+    constexpr int width = 4;  // wider loads are no faster and take more registers
     s.columns % width == 0 ? launch_sum<T, width>(stream, s) : launch_sum<T, 1>(stream, s);
   });
 }

@@ -12,7 +12,8 @@
 // All pointers are device memory; every function enqueues its work and returns.
 namespace cnn::layers::cuda {
 
-// Pads 16-bit rows of `channels` elements with zeros to rows of `padded` elements. padded: 4 or 8.
+// Pads 16-bit rows of `channels` elements with zeros to rows of `padded` elements, 4 or 8. Throws
+// Error for any other padding.
 struct PadRows {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -31,8 +32,8 @@ struct WidenRows {
 };
 void widen_rows(Stream& stream, const WidenRows& widen);
 
-// sums[c] = sum of from[r][c] over all rows, always in the same order: in f32 within some hundred
-// rows, in double across.
+// Column sums: sums[c] = sum of from[r][c] over all rows. They are deterministic: f32 partial sums
+// over chunks of some hundred rows are added in double.
 struct SumRows {
   const std::byte* from = nullptr;
   Required<DataType> type;
@@ -40,12 +41,14 @@ struct SumRows {
   Required<int> columns;
   Required<std::int64_t> pitch;  // elements from one row to the next
   float* sums = nullptr;
-  float* partial = nullptr;  // workspace
+  float* partial = nullptr;  // sum_rows_workspace() bytes
 };
-std::size_t sum_rows_workspace(std::int64_t rows, int columns);  // bytes
+// Returns the workspace of sum_rows() in bytes.
+std::size_t sum_rows_workspace(std::int64_t rows, int columns);
 void sum_rows(Stream& stream, const SumRows& sum);
 
-// y = relu(y + bias[c] + residual) in place; null: without that term.
+// The epilogue of a convolution: y = relu(y + bias[c] + residual) in place. A null bias or residual
+// is omitted, and the ReLU unless `relu`.
 struct Epilogue {
   std::byte* y = nullptr;
   const float* bias = nullptr;
@@ -54,7 +57,7 @@ struct Epilogue {
   Required<DataType> type;
   Required<std::int64_t> rows;
   Required<int> channels;
-  // Elements from one row of y to the next; the residual has no gaps.
+  // Elements from one row of y to the next; the residual is contiguous.
   Required<std::int64_t> pitch;
 };
 void run_epilogue(Stream& stream, const Epilogue& epilogue);

@@ -11,9 +11,10 @@ namespace {
 
 constexpr int image_channels = 3;
 
-// Pixels of three 16-bit channels can be loaded in no useful unit: cuDNN would pad them itself, in
-// a larger workspace and to another layout. Four make 8 bytes, which the forward engines of fp16
-// take; all others want 16 bytes.
+// Returns the number of channels to pad x and w to. The 6-byte pixels of 16-bit RGB images allow no
+// vectorised loads: cuDNN would pad them itself, with a larger workspace and a change of layout.
+// The forward engines for f16 accept pixels of 8 bytes, that is 4 channels; all other engines
+// need 16.
 std::int64_t padded_channels(Direction direction, DataType type, std::int64_t channels) {
   if (channels != image_channels || type == DataType::f32) {
     return channels;
@@ -27,13 +28,15 @@ std::int64_t bytes_of(const Shape& shape, DataType type) {
   return shape.elements() * static_cast<std::int64_t>(size_of(type));
 }
 
-// The parts of a workspace, in their order.
+// The parts of a node's workspace; nullptr: the node does not need this part.
 struct WorkspaceParts {
-  std::byte *x = nullptr, *w = nullptr;  // padded, or dw before it is widened
-  std::byte* engine = nullptr;
-  float* partial = nullptr;  // of the bias gradient
+  std::byte* x = nullptr;       // padded copy of x
+  std::byte* w = nullptr;       // padded copy of w, or the 16-bit dw before its conversion to f32
+  std::byte* engine = nullptr;  // the engine's own workspace
+  float* partial = nullptr;     // partial sums of the bias gradient
 };
 
+// Allocates the parts. With an allocator that only counts, the result has no addresses.
 WorkspaceParts allocate_parts(const ConvSteps& s, BumpAllocator& allocator) {
   const ConvGraph& g = s.graph;
   const bool weights = g.direction == Direction::backward_weights;
@@ -57,7 +60,8 @@ TensorDesc image_like(const Shape& shape, DataType type) {
   return {.shape = shape, .type = type, .layout = Layout::nhwc};
 }
 
-// With the pitch that is asked for, if engines take it.
+// Returns the description of an image for the engine. It keeps the requested pitch if the requested
+// type is the engine's.
 TensorDesc image_of(const TensorDesc& asked, DataType type) {
   TensorDesc image = image_like(asked.shape, type);
   if (asked.type == type) {
@@ -66,12 +70,13 @@ TensorDesc image_of(const TensorDesc& asked, DataType type) {
   return image;
 }
 
-// The images and the weights, in the forward convolution's terms.
+// The operands of a convolution under the names of the forward pass, whatever the direction.
 struct ConvTensors {
   TensorDesc x, w, y;
 };
 
-// Makes what the directions have in common: the graph with its channels padded, and its engine.
+// Returns the part of the steps that all directions share: the engine's graph with padded channels.
+// Returns nothing if the type is not a floating-point type.
 std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attributes, DataType type,
                                const ConvTensors& tensors) {
   if (!is_float(type)) {
@@ -98,9 +103,9 @@ std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attrib
   return s;
 }
 
-// Returns the bytes that go through memory between our steps and the engine's: each written once
-// and read once. That a bias gradient reads dy again is not counted here, as it does so on any
-// device.
+// Returns the memory traffic between our kernels and the engine in bytes: every intermediate tensor
+// is written once and read once. The second read of dy for the bias gradient is not included,
+// because Op::reread_bytes counts it for every backend.
 std::size_t bytes_between_steps(const ConvSteps& s) {
   const ConvGraph& g = s.graph;
   const bool weights = g.direction == Direction::backward_weights;
@@ -117,6 +122,7 @@ std::size_t bytes_between_steps(const ConvSteps& s) {
   return 2 * static_cast<std::size_t>(bytes);
 }
 
+// Returns the steps with their workspace and traffic, or nothing if there is no engine.
 std::optional<ConvSteps> complete(ConvSteps s, const FindWorkspace& find) {
   const std::optional<std::size_t> engine = find(s.graph);
   if (!engine) {
@@ -130,7 +136,7 @@ std::optional<ConvSteps> complete(ConvSteps s, const FindWorkspace& find) {
   return s;
 }
 
-// Runs the steps of one direction in their order.
+// The kernel of a convolution node: runs the steps of its direction in order.
 class ConvKernel final : public Kernel {
  public:
   ConvKernel(ConvSteps steps, std::unique_ptr<ConvEngine> engine)
@@ -250,7 +256,7 @@ std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
     s->spec.in.push_back(image_like(y.shape, type));
   }
   s->spec.out = {s->y_image()};
-  // Engines add a bias, with or without a ReLU, and nothing else.
+  // The epilogue of an engine supports a bias and a bias with ReLU only.
   if (a.bias && !a.residual) {
     s->graph.bias = true;
     s->graph.relu = a.relu;

@@ -9,16 +9,16 @@
 #include "runtime/kernel.h"
 
 // The steps that compute a convolution node: an engine of a library, and our own kernels before and
-// after it. They do not depend on which library has the engine.
+// after it. The interface is independent of the library that provides the engine.
 namespace cnn::layers::cuda {
 
-// Addresses of one run, in nhwc.
+// The addresses of one run in device memory; images and weights are in nhwc.
 struct ConvOperands {
   std::byte *x = nullptr, *w = nullptr, *bias = nullptr, *y = nullptr;  // bias: null without one
   std::byte* workspace = nullptr;
 };
 
-// A convolution ready to run.
+// A convolution engine that is prepared to run; run() enqueues it and returns.
 class ConvEngine {
  public:
   virtual ~ConvEngine() = default;
@@ -28,12 +28,13 @@ class ConvEngine {
 // Returns the workspace of the engine for a graph in bytes, or nothing if there is no engine.
 using FindWorkspace = std::function<std::optional<std::size_t>(const ConvGraph&)>;
 
+// The description of a node's steps.
 struct ConvSteps {
   ConvGraph graph;               // the convolution that the engine runs
   KernelSpec spec;               // of the whole node
   std::size_t engine_bytes = 0;  // of the workspace, for the engine
-  int channels = 0;              // of x and w in memory; the graph's are padded if it has more
-  bool epilogue = false;         // our own: bias, residual and ReLU as `attributes` say
+  int channels = 0;              // of x and w in memory; the graph pads them if it has more
+  bool epilogue = false;         // our kernel adds bias, residual and ReLU of the attributes
   ConvAttributes attributes;
 
   bool is_padded() const { return graph.x[1] > channels && !attributes.depthwise; }

@@ -5,18 +5,20 @@
 #include "layers/cuda/rows.h"
 #include "layers/drop_path.h"
 
-// Bytes: x read and y written, 2 S, the floor: an example's draw is made again by every thread.
+// Drop path (stochastic depth). Memory traffic is minimal: x is read and y written once, 2 S. There
+// is no mask in memory, because every thread draws the random number of its example again.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// See keeps_path() and DropPathSchedule::kept() in layers/drop_path.h.
+// The mask of examples, as keeps_path() and DropPathSchedule::kept() in layers/drop_path.h define
+// it.
 struct PathMask {
   const std::int32_t* step = nullptr;
   std::uint64_t seed = 0;
   std::uint32_t drop = 0;
   std::int32_t steps = 1;
-  std::int64_t of_example = 1;  // elements
+  std::int64_t of_example = 1;  // elements of an example
 
   __device__ std::uint32_t threshold() const {
     const std::int64_t done = *step < 0 ? 0 : *step < steps ? *step : steps;
@@ -24,7 +26,7 @@ struct PathMask {
   }
 };
 
-// y may be x.
+// Writes y, which may alias x.
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
     drop_examples(const T* x, T* y, std::int64_t n, PathMask mask) {
@@ -42,7 +44,7 @@ __global__ void __launch_bounds__(flat_threads)
     bool kept = is_kept(example);
 #pragma unroll
     for (int i = 0; i < decltype(width)::value; ++i) {
-      if (at + i >= end) {  // the next example begins
+      if (at + i >= end) {  // the pack crosses into the next example
         ++example;
         end += mask.of_example;
         kept = is_kept(example);

@@ -8,20 +8,23 @@
 #include "layers/dropout.h"
 #include "layers/operands.h"
 
-// Bytes: x read and y written, 2 S, the floor: the mask is drawn again wherever it is needed.
+// Dropout. Memory traffic is minimal: x is read and y written once, 2 S. The mask is never stored;
+// the gradient draws it again.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// See keeps() in layers/dropout.h.
+// The dropout mask, as keeps() in layers/dropout.h defines it.
 struct Mask {
   const std::int32_t* step = nullptr;
   std::uint64_t seed = 0;
-  std::uint32_t threshold = 0;  // of 24 random bits
+  std::uint32_t threshold = 0;  // an element is kept if its 24 random bits are below it
   float keep = 1;
-  // The mask counts elements in nchw; they lie in nhwc. One pixel: there is no difference.
+  // Counters number the elements in nchw order, whatever the layout, so that all backends draw the
+  // same mask. With one pixel, nchw and nhwc orders are equal.
   std::int64_t channels = 1, pixels = 1;
 
+  // Returns the counter of the element at this index of an nhwc image.
   __device__ std::int64_t counter(std::int64_t index) const {
     if (pixels == 1) {
       return index;
@@ -31,7 +34,7 @@ struct Mask {
   }
 };
 
-// y may be x.
+// Writes y, which may alias x.
 template <class T>
 __global__ void __launch_bounds__(flat_threads) drop(const T* x, T* y, std::int64_t n, Mask mask) {
   const std::uint64_t stream = stream_of_step(mask.seed, mask.step);

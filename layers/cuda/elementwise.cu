@@ -3,12 +3,14 @@
 #include "layers/cuda/rows.h"
 #include "layers/elementwise.h"
 
-// Bytes: every operand is read once and the result written once, the floor.
+// Add, Scale and Fill. Memory traffic is minimal: every operand is read once and the result is
+// written once.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// A launch takes 4 KB of parameters; more terms than any model adds.
+// The most operands of one Add: their addresses must fit the 4 KB of kernel parameters. No model
+// adds as many.
 constexpr int max_terms = 128;
 
 template <class T, int capacity>
@@ -17,8 +19,8 @@ struct Terms {
   int count;
 };
 
-// y = relu(x0 + x1 + ...), summed in f32 in operand order; y may be any of them. A capacity of less
-// than max_terms is the very number of terms.
+// Writes y = relu(x0 + x1 + ...), summed in f32 in the order of the operands; y may alias any of
+// them. A capacity below max_terms is the exact number of terms, so that the loop unrolls.
 template <class T, int capacity>
 __global__ void __launch_bounds__(flat_threads)
     add_terms(Terms<T, capacity> terms, T* y, std::int64_t n, bool relu) {
@@ -37,7 +39,7 @@ __global__ void __launch_bounds__(flat_threads)
     }
 #pragma unroll
     for (float& value : sum) {
-      value = relu && value < 0 ? 0 : value;  // a NaN stays one
+      value = relu && value < 0 ? 0 : value;  // unlike fmaxf, keeps a NaN
     }
     store<decltype(width)::value>(y + at, sum);
   });

@@ -8,21 +8,21 @@
 #include "layers/cuda/vector.cuh"
 #include "runtime/cuda/launch.h"
 
-// Grid-stride loops for elementwise kernels: they walk through memory as it lies, whatever the
+// Grid-stride loops for element-wise kernels: they visit elements in memory order and ignore the
 // shape.
 namespace cnn::layers::cuda {
 
 inline constexpr int flat_threads = 256;
 
-// Returns a grid with one thread for each item, but at most as many blocks as the device holds at
-// once; threads then take further items at a distance of one grid. A second wave of blocks would
-// run mostly alone.
+// Returns a one-dimensional grid with one thread for each item, but at most one wave: as many
+// blocks as are resident on the device at a time. Each thread of a full wave takes further items in
+// a grid-stride loop, because a partial second wave would leave most multiprocessors idle.
 inline dim3 flat_grid(std::int64_t items, std::int64_t resident_blocks) {
   const std::int64_t blocks = std::min(divide_up(items, flat_threads), resident_blocks);
   return dim3(static_cast<unsigned>(std::max<std::int64_t>(blocks, 1)));
 }
 
-// Launches a kernel that takes items from flat_thread() on in steps of flat_stride().
+// Enqueues a kernel whose threads take items from flat_thread() on in steps of flat_stride().
 template <class... Parameters, class... Arguments>
 void launch_flat(void (*kernel)(Parameters...), std::int64_t items, Stream& stream,
                  Arguments&&... arguments) {
@@ -31,6 +31,7 @@ void launch_flat(void (*kernel)(Parameters...), std::int64_t items, Stream& stre
                     std::forward<Arguments>(arguments)...);
 }
 
+// Returns the index of the calling thread in the grid, and the number of threads of the grid.
 __device__ inline std::int64_t flat_thread() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -38,8 +39,8 @@ __device__ inline std::int64_t flat_stride() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-// Calls visit(first element, integral_constant<int, width>) for all whole packs of `width` of n
-// elements, and with a width of 1 for the rest.
+// Grid-stride loop over n elements in packs: calls visit(first element, integral_constant<int,
+// width>) for each whole pack of `width` elements, and with a width of 1 for the remaining ones.
 template <int width, class Visit>
 __device__ void each_pack(std::int64_t n, const Visit& visit) {
   const std::int64_t packs = n / width;
@@ -47,17 +48,18 @@ __device__ void each_pack(std::int64_t n, const Visit& visit) {
     visit(i * width, std::integral_constant<int, width>{});
   }
   const std::int64_t rest = packs * width + flat_thread();
-  if (width > 1 && rest < n) {  // fewer than a block has threads
+  if (width > 1 && rest < n) {  // fewer elements than a block has threads
     visit(rest, std::integral_constant<int, 1>{});
   }
 }
 
-// Elements a thread moves at once between two types: 16 bytes of the narrower one, at most 8.
+// The elements of one access of map_elements(): 16 bytes of the narrower type, at most 8 elements.
 template <class From, class To>
 inline constexpr int map_width = sizeof(From) <= 2 || sizeof(To) <= 2 ? 8 : 4;
 
-// to[i] = function(from[i]); `to` may be `from`. A thread has two reads under way: the compiler
-// cannot move the second before the first write by itself.
+// Writes to[i] = function(from[i]) for n elements; `to` may alias `from`. Each thread keeps two
+// loads in flight: because of the possible alias, the compiler may not hoist the second load above
+// the first store.
 template <class From, class To, class Function>
 __global__ void __launch_bounds__(flat_threads)
     map_elements(const From* from, To* to, std::int64_t n, Function function) {
@@ -83,11 +85,12 @@ __global__ void __launch_bounds__(flat_threads)
     }
   }
   const std::int64_t rest = packs * width + flat_thread();
-  if (rest < n) {  // fewer than a block has threads
+  if (rest < n) {  // fewer elements than a block has threads
     write(rest, fetch<1>(from + rest));
   }
 }
 
+// Enqueues map_elements() on all elements of `to`; both operands are contiguous.
 template <class From, class To, class Function>
 void launch_map(const TensorView& from, const TensorView& to, Function function, Stream& stream) {
   const std::int64_t n = to.desc.shape.elements();
@@ -101,7 +104,8 @@ struct Identity {
   __device__ float operator()(float x) const { return x; }
 };
 
-// Describes what runs in every real type, on operands as a device keeps them.
+// Returns the spec of a kernel that runs in every floating-point type with images in nhwc; nothing
+// for integer operands.
 inline std::optional<KernelSpec> describe_floats(const Signature& asked) {
   const DataType type = asked.in.empty() ? asked.out[0].type : asked.in[0].type;
   return is_float(type) ? std::optional(in_nhwc(asked)) : std::nullopt;

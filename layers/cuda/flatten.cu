@@ -2,7 +2,8 @@
 #include "layers/cuda/rows.h"
 #include "layers/dense.h"
 
-// [N,C,H,W] with channels innermost is the matrix [N, H*W*C] already: both ops are a copy of bytes.
+// Flatten and Unflatten. An image [N,C,H,W] in nhwc has the bytes of the matrix [N, H*W*C], so both
+// ops are one contiguous copy.
 namespace cnn::layers::cuda {
 
 namespace {

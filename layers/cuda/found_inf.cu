@@ -7,14 +7,15 @@
 #include "layers/cuda/rows.h"
 #include "layers/optimizer.h"
 
-// Bytes: every gradient is read once, the floor.
+// The overflow check of automatic loss scaling: whether any gradient has an infinity or a NaN.
+// Memory traffic is minimal: every gradient is read once.
 namespace cnn::layers::cuda {
 
 namespace {
 
 constexpr float largest = std::numeric_limits<float>::max();
 
-// A block a chunk. found[chunk] = 1 if an element is infinite or NaN.
+// One block per chunk. Writes found[chunk]: more than 0 if an element is infinite or NaN.
 __global__ void __launch_bounds__(block_threads)
     find_in_chunks(ChunkedTensors<1> tensors, std::int32_t* found) {
   const ChunkedTensor<1>& t = tensors.tensor[tensors.tensor_of_block()];
@@ -34,9 +35,10 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+// Writes 1 to result if any chunk has found one, else 0.
 __global__ void __launch_bounds__(block_threads)
     join_found(const std::int32_t* found, std::int64_t count, std::int32_t* result) {
-  const std::int32_t sum = sum_array(found, count);  // at most 256 a chunk
+  const std::int32_t sum = sum_array(found, count);  // a chunk counts at most 256
   if (threadIdx.x == 0) {
     *result = sum != 0 ? 1 : 0;
   }

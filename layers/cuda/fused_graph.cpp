@@ -8,7 +8,8 @@ namespace {
 using Id = OperationGraph::Id;
 using Function = OperationGraph::Function;
 
-// Places in memory are given in the order of calls to stored(): each has a statement of its own.
+// Builds the operation graph. Calls of stored() number the tensors in memory, so each call is a
+// statement of its own: the order of evaluation of arguments is unspecified.
 class Builder {
  public:
   explicit Builder(const FusedGraph& graph) : g_(graph) {}
@@ -37,7 +38,7 @@ class Builder {
 
   Id coefficient() { return into_.stored(vector(g_.conv.x), DataType::f32); }
 
-  // f(a, b), which stays inside.
+  // Appends f(a, b) and returns its result, an intermediate value that is not stored.
   Id inner(Function function, Id a, Id b = 0) {
     const Id out = into_.inner(g_.conv.x);
     into_.add(OperationGraph::Elementwise{.function = function, .a = a, .b = b, .out = out});

@@ -12,7 +12,8 @@ struct FusedGraph {
   ConvGraph conv;           // without bias and ReLU
   bool prologue = false;    // forward and backward_weights: relu(a x + b) in the place of x
   bool statistics = false;  // forward: sums of y and of its squares
-  // backward_data: then ReLU' by the batch norm of x, and the sums of that norm's gradient.
+  // backward_data: multiplies by the derivative of the ReLU after the batch norm of x, and sums for
+  // that norm's gradient.
   bool norm = false;
 };
 

@@ -6,27 +6,30 @@
 #include "layers/cuda/tile.cuh"
 #include "layers/fused_norm.h"
 
-// Kernels that convolutions leave to us of the batch norms around them. Bytes: ScaleBias and
-// NormBackwardEnd read each image once and write one: 2 S or 3 S, the floor. ChannelSums reads 1 S.
+// The parts of batch norms that cuDNN's fused convolutions do not compute. Memory traffic for
+// images of S bytes is minimal: ScaleBias and NormBackwardEnd read each image once and write one, 2
+// S or 3 S; ChannelSums reads 1 S.
 namespace cnn::layers::cuda {
 
 namespace {
 
+// The images of blend(), in nhwc in device memory.
 template <class T>
 struct BlendImages {
   const T* first = nullptr;
-  const T* second = nullptr;     // unread where there is only one
-  T* to = nullptr;               // may be either of them
-  std::int64_t to_pitch = 0;     // between pixels; the others have no gaps
-  std::uint8_t* mask = nullptr;  // of `to`; written if masked
+  const T* second = nullptr;     // not read unless `two`
+  T* to = nullptr;               // may alias either of them
+  std::int64_t to_pitch = 0;     // elements between pixels of `to`; the others are contiguous
+  std::uint8_t* mask = nullptr;  // the ReLU mask of `to`, an output if `masked`
 };
 
-// The factors that a blend multiplies and adds in one channel.
+// The coefficients of blend() for one channel.
 struct Coefficients {
   float first_slope = 1, second_slope = 1, offset = 0;
 };
 
-struct BlendVectors {  // f32 [C]
+// The coefficients of a ScaleBias node: f32 vectors of C elements.
+struct BlendVectors {
   const float* first_slope = nullptr;
   const float* second_slope = nullptr;  // nullptr: 1
   const float* offset = nullptr;
@@ -39,13 +42,13 @@ struct BlendVectors {  // f32 [C]
   }
 };
 
-// The coefficients of a batch norm's gradient, see NormBackwardEnd. In double: it is a handful of
-// numbers, and a difference that may cancel.
+// The coefficients of a batch norm's gradient; see NormBackwardEnd. They are computed in double,
+// which costs nothing for so few numbers, because their difference may cancel.
 struct EndVectors {
   const float *sum_gx = nullptr, *sum_g = nullptr, *mean = nullptr, *reciprocal = nullptr;
   const float* gamma = nullptr;
-  float* dgamma = nullptr;  // written by the thread that is the first of its channel
-  double count = 0;         // values of a channel
+  float* dgamma = nullptr;  // output; the first thread of each channel writes it
+  double count = 0;         // values per channel
 
   __device__ Coefficients at(int c, bool is_first) const {
     const double r = reciprocal[c];
@@ -62,8 +65,9 @@ struct EndVectors {
   }
 };
 
-// to = relu(first_slope first + second_slope second + offset + second_offset). Chunks are read from
-// their end, which the second-level cache still holds of what was written from the front.
+// Writes to = relu(first_slope first + second_slope second + offset + second_offset), without the
+// ReLU unless `relu`. Blocks walk their chunk from its end: the kernel before wrote the image from
+// the front, so that the L2 cache still holds the end.
 template <class T, int width, bool two, bool masked, class Vectors>
 __global__ void __launch_bounds__(tile_threads)
     blend(BlendImages<T> images, Vectors vectors, Tile tile, bool relu) {
@@ -107,7 +111,7 @@ __global__ void __launch_bounds__(tile_threads)
         for (int i = 0; i < width; ++i) {
           float sum = fmaf(first_slope[i], value[i], offset[i]);
           sum = two ? fmaf(second_slope[i], other[i], sum) : sum;
-          value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
+          value[i] = relu && sum < 0 ? 0 : sum;  // unlike fmaxf, keeps a NaN
         }
         store<width>(images.to + tile.at(row - k * lines, images.to_pitch), value);
         if (masked) {
@@ -120,7 +124,7 @@ __global__ void __launch_bounds__(tile_threads)
 
 template <class Vectors>
 struct BlendOperands {
-  TensorView first, second, to, mask;  // second.data, mask.data: nullptr if there is none
+  TensorView first, second, to, mask;  // an absent second or mask has data == nullptr
   Vectors vectors;
   bool relu = false;
 };
@@ -187,7 +191,7 @@ void run_end(Stream& stream, const Operands& o) {
   launch_blend(of, stream);
 }
 
-// The sums of one chunk and channel: sum x, sum x^2; kept as pairs, see tile.cuh.
+// First pass of ChannelSums: the partial sums of x and x^2, stored by keep_pairs().
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads) chunk_sums(const T* x, Tile tile, float* partials) {
   const int channel = tile.channel();
@@ -224,7 +228,7 @@ __global__ void __launch_bounds__(tile_threads) chunk_sums(const T* x, Tile tile
   }
 }
 
-// Sums over the chunks, in double.
+// Second pass of ChannelSums: adds the partial sums over the chunks in double.
 __global__ void __launch_bounds__(tile_threads)
     finish_sums(const float* partials, Tile tile, float* sum, float* squares) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -240,6 +244,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
+// The kernel of a ChannelSums node.
 class ChannelSumsKernel {
  public:
   explicit ChannelSumsKernel(const TensorDesc& x)
@@ -271,6 +276,7 @@ class ChannelSumsKernel {
   Tile tile_;
 };
 
+// The operands of finish_statistics(), as FinishStatistics names them; f32 [C] each.
 struct Statistics {
   const float *sum, *squares, *gamma, *beta;
   float *mean, *variance, *reciprocal;
@@ -280,13 +286,15 @@ struct Statistics {
 
 constexpr int statistics_threads = 128;
 
-// In double: it is a handful of numbers, and a difference that may cancel.
+// The affine form of the norm, an output of finish_statistics().
 template <class A>
 struct Affine {
   A *slope, *offset;
-  float *rounded_slope, *rounded_offset;  // their values in f32; nullptr where A is f32
+  float *rounded_slope, *rounded_offset;  // the same values in f32; nullptr if A is f32
 };
 
+// One thread per channel. It computes in double, because the difference squares / count - mean^2
+// may cancel.
 template <class A>
 __global__ void __launch_bounds__(statistics_threads)
     finish_statistics(Statistics s, Affine<A> affine) {
@@ -296,7 +304,7 @@ __global__ void __launch_bounds__(statistics_threads)
   }
   const double mean = s.sum[c] / s.count;
   const double difference = s.squares[c] / s.count - mean * mean;
-  const double variance = difference < 0 ? 0 : difference;  // rounding may go below; NaN stays
+  const double variance = difference < 0 ? 0 : difference;  // rounding may yield < 0; keeps a NaN
   const double reciprocal = 1 / sqrt(variance + s.epsilon);
   const double scale = s.gamma[c] * reciprocal;
   s.mean[c] = static_cast<float>(mean);
@@ -336,7 +344,7 @@ void run_statistics(const FinishStatistics& op, Stream& stream, const Operands& 
   });
 }
 
-// Vectors are read as f32, whatever is asked.
+// Returns the request in nhwc with all vectors in f32, which is the type that these kernels read.
 KernelSpec with_f32_vectors(const Signature& asked) {
   KernelSpec spec = in_nhwc(asked);
   for (TensorDesc& desc : spec.in) {

@@ -23,10 +23,12 @@ TensorDesc vector_like(std::int64_t channels, DataType type = DataType::f32) {
   return {.shape = {channels}, .type = type};
 }
 
-// Such engines are for tensor cores: none need be looked for in f32. cuDNN 9.19 proposes them for
-// f16 alone, and a later one for what it then has.
+// Returns whether cuDNN may have a fused engine for images of this type. All fused engines use
+// tensor cores, so there is none for f32. cuDNN 9.19 has them for f16 only; later versions may add
+// bf16.
 bool is_fusible(const TensorDesc& image) { return size_of(image.type) == 2; }
 
+// Returns the steps with their workspace, or nothing if there is no engine.
 std::optional<FusedSteps> complete(FusedSteps steps, const FindFusedWorkspace& find) {
   const std::optional<std::size_t> engine = find(steps.graph);
   if (!engine) {
@@ -131,7 +133,7 @@ std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Sig
   s.tensors = {in(0), scratch(0), in(3), in(1), in(2)};
   const std::size_t narrow_bytes = image_like(op.w_shape, type).bytes();
   s.scratch_bytes = aligned(narrow_bytes);
-  s.spec.extra_traffic = 2 * narrow_bytes;  // written by the engine, read to be widened
+  s.spec.extra_traffic = 2 * narrow_bytes;  // the engine writes it, the conversion reads it
   s.widen = true;
   return complete(std::move(s), find);
 }

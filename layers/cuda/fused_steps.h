@@ -13,36 +13,37 @@
 #include "runtime/kernel.h"
 
 // The steps that compute a fused convolution node: an engine of a library, which reads and writes
-// operands of the node and pieces of its workspace. They do not depend on which library has the
-// engine.
+// operands of the node and parts of its workspace, and a conversion of weight gradients to f32. The
+// interface is independent of the library that provides the engine.
 namespace cnn::layers::cuda {
 
 // A fused convolution ready to run.
 class FusedEngine {
  public:
   virtual ~FusedEngine() = default;
-  // tensors: addresses of the graph's tensors in memory, in their order.
+  // Enqueues the engine. tensors: the addresses of the graph's stored tensors, in their order.
   virtual void run(Stream& stream, std::span<void* const> tensors, std::byte* workspace) = 0;
 };
 
 // Returns the workspace of the engine for a graph in bytes, or nothing if there is no engine.
 using FindFusedWorkspace = std::function<std::optional<std::size_t>(const FusedGraph&)>;
 
-// The origin of the address of one of a graph's tensors: an operand of the node, or a piece of its
-// workspace.
+// The memory of one of a graph's tensors: an operand of the node, or a part of its workspace.
 struct Source {
   enum class From : std::uint8_t { in, out, scratch };
   From from{};
-  std::size_t index = 0;  // of the operand; of scratch, the offset in bytes
+  std::size_t index = 0;  // index of the operand, or offset in scratch in bytes
 };
 
-// The node's workspace is scratch, then the engine's.
+// The description of a node's steps. The node's workspace is the scratch followed by the engine's
+// workspace.
 struct FusedSteps {
-  FusedGraph graph;
-  KernelSpec spec;
-  std::vector<Source> tensors;  // of the graph's tensors in memory, in their order
+  FusedGraph graph;             // the operations that the engine runs
+  KernelSpec spec;              // of the whole node
+  std::vector<Source> tensors;  // the memory of the graph's stored tensors, in their order
   std::size_t scratch_bytes = 0;
-  bool widen = false;  // scratch holds out[0] in 16 bits
+  bool widen =
+      false;  // the engine writes out[0] to scratch in 16 bits; a kernel converts it to f32
 };
 
 // Returns the steps for a node in the requested layouts and types or in others; nothing if there is

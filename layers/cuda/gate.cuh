@@ -4,7 +4,7 @@
 
 #include "layers/cuda/vector.cuh"
 
-// Gates on a device; see layers/gate.h.
+// Device versions of the ReLU derivative's gate; layers/gate.h explains how NaNs propagate.
 namespace cnn::layers::cuda {
 
 // Returns whether the gradient of a ReLU with this output passes.
@@ -13,7 +13,8 @@ __device__ inline bool is_open(float y) { return !(y <= 0); }
 // Returns the value if the gate is open, else the value times zero, but never -0.
 __device__ inline float gated(float value, bool open) { return open ? value : fmaf(value, 0, 0); }
 
-// Bit i: whether the gate of values[i] is open once it is stored as a T.
+// Returns the ReLU mask of up to eight values: bit i is set if values[i], rounded to T as it is
+// stored, lets the gradient pass.
 template <class T, int count>
 __device__ std::uint8_t open_bits(const float (&values)[count]) {
   unsigned bits = 0;

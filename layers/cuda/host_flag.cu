@@ -4,7 +4,8 @@
 namespace cnn::layers::cuda {
 namespace {
 
-// Only the host writes `failed`, and it never takes it back: a wait that begins later ends too.
+// Only the host writes `failed`, and it never clears it, so that waits which begin later end at
+// once.
 __global__ void wait_for_flag_kernel(volatile std::uint32_t* flag) {
   volatile std::uint32_t *const done = flag, *const failed = flag + 1, *const waits = flag + 2;
   *waits = 1;

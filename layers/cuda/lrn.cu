@@ -7,10 +7,10 @@
 #include "layers/cuda/vector.cuh"
 #include "layers/lrn.h"
 
-// A block takes a few whole pixels: their channels, which are neighbours in memory, go through
-// shared memory as f32, where each thread finds the window of its channel; neighbouring threads
-// take neighbouring channels, so that no two meet in a bank. Bytes: every operand is moved once,
-// the floor.
+// Local response normalisation across channels. A block stages the contiguous channels of a few
+// pixels in shared memory as f32, where every thread reads the window of its channel. Neighbouring
+// threads take neighbouring channels, so that there are no bank conflicts. Memory traffic is
+// minimal: every operand is moved once.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -23,7 +23,8 @@ struct LrnSizes {
   float bias = 0, alpha = 0, beta = 0;
 };
 
-// The elements that a block takes: pixels_per_block pixels, fewer at the end.
+// The contiguous elements of one block: those of pixels_per_block pixels; the last block may have
+// fewer.
 struct LrnPart {
   std::int64_t first = 0;
   int count = 0;
@@ -37,7 +38,7 @@ struct LrnPart {
   }
 };
 
-// The part of a block, elements `from` on, into shared memory.
+// Copies `count` elements from `from` on into shared memory as f32.
 template <class T, int width>
 __device__ void fetch_part(const T* from, int count, const cnn::cuda::Shared<float>& to) {
   const int step = static_cast<int>(blockDim.x) * width;
@@ -51,8 +52,9 @@ __device__ void fetch_part(const T* from, int count, const cnn::cuda::Shared<flo
   }
 }
 
+// The window of an element: the channels of its pixel at most `radius` away.
 struct Neighbours {
-  int begin = 0, end = 0;  // elements of the part
+  int begin = 0, end = 0;  // element indices in the block's part
 
   __device__ Neighbours(int element, const LrnSizes& sizes) {
     const int channel = element % sizes.channels;
@@ -62,7 +64,7 @@ struct Neighbours {
   }
 };
 
-// s = bias + alpha sum x^2 over the neighbours.
+// Returns s = bias + alpha sum x^2 over the window.
 __device__ float base(const cnn::cuda::Shared<float>& x, int element, const LrnSizes& sizes) {
   const Neighbours near(element, sizes);
   float sum = 0;
@@ -85,7 +87,7 @@ __global__ void __launch_bounds__(tile_threads) lrn(const T* x, T* y, LrnSizes s
   }
 }
 
-// dx[c] = dy[c] s[c]^-beta - 2 alpha beta x[c] sum dy[d] x[d] s[d]^(-beta-1).
+// Writes dx[c] = dy[c] s[c]^-beta - 2 alpha beta x[c] sum over d of dy[d] x[d] s[d]^(-beta-1).
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
     lrn_gradient(const T* x, const T* dy, T* dx, LrnSizes sizes) {
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// Shared memory holds `arrays` values for each element of a block's pixels.
+// The launch configuration, with `arrays` floats of shared memory per element of a block.
 struct LrnLaunch {
   LrnSizes sizes;
   int width = 1;

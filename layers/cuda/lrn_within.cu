@@ -6,13 +6,14 @@
 #include "layers/cuda/vector.cuh"
 #include "layers/lrn.h"
 
-// One thread for each element, neighbouring threads on neighbouring channels. Bytes: every operand
-// is moved once, and the terms of the gradient as f32 out and in; what windows share comes from the
-// caches.
+// Local response normalisation within channels. One thread per element, with neighbouring threads
+// on neighbouring channels, so that accesses are coalesced. Every operand is moved once, and the
+// gradient's terms are written and read as f32; overlapping windows are served by the caches.
 namespace cnn::layers::cuda {
 
 namespace {
 
+// The geometry and the coefficients of the op as kernel parameters.
 struct WithinSizes {
   std::int64_t elements = 0;
   int channels = 0, height = 0, width = 0;
@@ -30,7 +31,7 @@ struct WithinSizes {
         beta(static_cast<float>(a.beta)) {}
 };
 
-// Sum of term(index) over the pixels of an element's window.
+// Returns the sum of term(element index) over the pixels of an element's window inside the image.
 template <class Term>
 __device__ float sum_of_window(std::int64_t element, const WithinSizes& sizes, const Term& term) {
   const std::int64_t pixel = element / sizes.channels;
@@ -49,7 +50,7 @@ __device__ float sum_of_window(std::int64_t element, const WithinSizes& sizes, c
   return sum;
 }
 
-// s = bias + alpha sum x^2.
+// Returns s = bias + alpha sum x^2 over the window.
 template <class T>
 __device__ float base_within(const T* x, std::int64_t element, const WithinSizes& sizes) {
   const float sum = sum_of_window(element, sizes, [x](std::int64_t i) {
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(flat_threads) lrn_within(const T* x, T* y, Wit
   }
 }
 
-// terms = dy x s^(-beta-1).
+// First pass of the gradient: writes terms = dy x s^(-beta-1).
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
     lrn_within_terms(const T* x, const T* dy, float* terms, WithinSizes sizes) {
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(flat_threads)
   }
 }
 
-// dx = dy s^-beta - 2 alpha beta x (sum of the window's terms).
+// Second pass of the gradient: writes dx = dy s^-beta - 2 alpha beta x (sum of the window's terms).
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
     lrn_within_gradient(const T* x, const T* dy, const float* terms, T* dx, WithinSizes sizes) {

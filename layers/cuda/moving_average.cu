@@ -5,8 +5,8 @@
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 
-// All layers of a network in one or a few launches: a launch for each would cost more than the
-// few kilobytes it moves.
+// Exponential moving averages of batch statistics. One launch updates many layers, because a launch
+// per layer would take longer than moving the few kilobytes of its vectors.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -19,7 +19,7 @@ struct AverageOfLayer {
   int channels = 0;
 };
 
-// The table is passed by value as the kernel's parameter, of which a device takes 4 KB.
+// The kernel takes its table of layers by value; kernel parameters are limited to 4 KB.
 constexpr std::size_t layers_per_launch = 72;
 struct Averages {
   AverageOfLayer layers[layers_per_launch];  // std::array has no operator[] on a device
@@ -28,6 +28,7 @@ static_assert(sizeof(Averages) <= 4096);
 
 constexpr int average_threads = 128;
 
+// blockIdx.y is the layer; one thread per channel.
 __global__ void __launch_bounds__(average_threads) advance_averages(Averages averages) {
   const AverageOfLayer& layer = averages.layers[blockIdx.y];
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

@@ -11,26 +11,29 @@
 #include "runtime/cuda/launch.h"
 #include "runtime/error.h"
 
-// One launch over many tensors of f32. Their addresses travel in the launch's parameters, of which
-// a device takes 4 KB: a few launches for the parameters of a network.
+// Multi-tensor apply: one kernel launch processes many f32 tensors, cut into chunks of equal size.
+// The kernel parameters, which are limited to 4 KB, hold the table of addresses, so that a few
+// launches cover all parameters of a network.
 namespace cnn::layers::cuda {
 
-// Elements that one block takes of one tensor: 8 accesses of 16 bytes a thread. Sums are made by
-// chunk, then over chunks, and so do not depend on the grid.
+// The elements of a chunk, the part of a tensor that one block processes: 8 accesses of 16 bytes
+// per thread. Sums are computed per chunk and then over chunks, so that they do not depend on the
+// grid.
 inline constexpr std::int64_t chunk_elements = block_threads * 4 * 8;
 
 struct Nothing {};
 
-// Tensors that lie alike, `arrays` of each (a parameter, its gradient...), and what else a kernel
-// wants to know of each.
+// An entry of the table: the addresses of `arrays` tensors of one shape and layout (a parameter,
+// its gradient, its optimizer slots), and the members of More that the kernel needs for them.
 template <int arrays, class More = Nothing>
 struct ChunkedTensor : More {
   float* data[arrays];
-  std::int32_t first_chunk;  // counted through all tensors of the launch
+  std::int32_t first_chunk;  // number of its first chunk among all chunks of the launch
   std::int32_t elements;
-  float factor;  // what one tensor has and another has not
+  float factor;  // a factor of this tensor, such as its weight decay
 };
 
+// The table of one launch, passed to the kernel by value.
 template <int arrays, class More = Nothing>
 struct ChunkedTensors {
   static constexpr int capacity = static_cast<int>(3840 / sizeof(ChunkedTensor<arrays, More>));
@@ -38,7 +41,7 @@ struct ChunkedTensors {
   std::int32_t count = 0;
   std::int32_t chunks = 0;
 
-  // Returns the index of the tensor to which the calling block's chunk belongs.
+  // Returns the index of the tensor that contains chunk blockIdx.x, by binary search.
   __device__ int tensor_of_block() const {
     int low = 0;
     int high = count;
@@ -54,8 +57,8 @@ struct ChunkedTensors {
   }
 };
 
-// Calls visit(first element, integral_constant<int, width>) for what the calling thread has of its
-// block's chunk, of a tensor of `elements`.
+// Calls visit(first element, integral_constant<int, width>) for the calling thread's packs of this
+// chunk of a tensor with `elements` elements; width is 4, or 1 for the remaining elements.
 template <class Visit>
 __device__ void each_pack_of_chunk(int chunk, std::int32_t elements, const Visit& visit) {
   const std::int64_t begin = chunk * chunk_elements;
@@ -71,6 +74,7 @@ __device__ void each_pack_of_chunk(int chunk, std::int32_t elements, const Visit
   }
 }
 
+// Return the number of chunks of one tensor, and of several.
 inline std::int64_t chunks_of(const TensorDesc& desc) {
   return divide_up(desc.shape.elements(), chunk_elements);
 }
@@ -83,8 +87,9 @@ inline std::int64_t chunks_of(std::span<const TensorDesc> tensors) {
   return sum;
 }
 
-// Calls start(tensors, number of the first chunk) for groups that fit a launch. `describe(i)` gives
-// the arrays of tensor i with its elements.
+// Groups `count` tensors into tables that fit the kernel parameters, and calls start(table, number
+// of its first chunk among the chunks of all tables) for each. describe(i) returns the entry of
+// tensor i, whose first_chunk it need not set.
 template <int arrays, class More = Nothing, class Describe, class Start>
 void each_launch(std::size_t count, const Describe& describe, const Start& start) {
   ChunkedTensors<arrays, More> group;
@@ -104,6 +109,7 @@ void each_launch(std::size_t count, const Describe& describe, const Start& start
   }
 }
 
+// Returns the number of elements of a tensor. Throws Error if it has 2^31 or more.
 inline std::int32_t checked_elements(const TensorDesc& desc) {
   const std::int64_t elements = desc.shape.elements();
   check(elements < (std::int64_t{1} << 31),

@@ -10,12 +10,12 @@
 
 namespace cnn::layers::cuda {
 
-// Which of a convolution's tensors is computed: y, x or w.
+// The direction of a convolution: whether it computes y, x or w.
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
-// A graph that a library runs as one kernel: operations on tensors in nhwc, as data. Operations
-// name tensors by numbers from 1 on in the order in which they were added; 0 means none. They are
-// in topological order.
+// A fused operation graph as data, which a library runs as one kernel: operations on tensors in
+// nhwc, in topological order. Tensors are numbered from 1 on in the order in which they were added;
+// 0 means none.
 class OperationGraph {
  public:
   using Id = std::int64_t;
@@ -56,10 +56,12 @@ class OperationGraph {
   };
   using Operation = std::variant<Convolution, Elementwise, Statistics, NormBackward>;
 
-  // Throws Error on more elements than an engine counts, see require_indexable().
+  // Adds a tensor in memory and returns its number. Throws Error if it has more elements than an
+  // engine can index, see require_indexable().
   Id stored(const Shape& shape, DataType type, std::int64_t pitch = 0);
-  Id inner(const Shape& shape);  // f32
-  // Throws Error if a tensor that it names does not exist.
+  // Adds an intermediate f32 value, which is never in memory, and returns its number.
+  Id inner(const Shape& shape);
+  // Appends an operation. Throws Error if it names a tensor that does not exist.
   void add(const Operation& operation);
 
   std::span<const Tensor> tensors() const { return tensors_; }

@@ -8,14 +8,15 @@
 #include "layers/cuda/rows.h"
 #include "layers/optimizer.h"
 
-// Bytes: momentum reads parameter, gradient and slot and writes parameter and slot, 20 a parameter
-// (sgd 12, rmsprop and adam 28), and 2 for a 16-bit copy: the floors. The partial sums are 8 bytes
-// per chunk.
+// Multi-tensor optimizer updates, fused with weight decay, clipping, unscaling, the 16-bit copies
+// of parameters and the L2 loss. Memory traffic is minimal: momentum reads parameter, gradient and
+// slot and writes parameter and slot, 20 bytes per parameter (sgd 12, rmsprop and adam 28), plus 2
+// bytes for a 16-bit copy. The partial sums of squares take 8 bytes per chunk.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// Where a bucket's arrays stand in a ChunkedTensor; slots follow.
+// Indices in ChunkedTensor::data; the optimizer slots follow.
 constexpr int parameter_array = 0;
 constexpr int gradient_array = 1;
 constexpr int slot_array = 2;
@@ -27,17 +28,17 @@ constexpr int slots_of<Rule::sgd> = 0;
 template <>
 constexpr int slots_of<Rule::momentum> = 1;
 
-// Known when the graph is built; see UpdateAttributes.
+// The hyper-parameters that are known when the graph is built; see UpdateAttributes.
 struct Factors {
-  float clip = 0;  // infinity: none
+  float clip = 0;  // infinity: no clipping
   float momentum = 0;
-  float keep0 = 0, keep1 = 0;  // of the slots, from step to step
-  float take0 = 0, take1 = 0;  // of what enters them
+  float keep0 = 0, keep1 = 0;  // decay of slots 0 and 1 per step
+  float take0 = 0, take1 = 0;  // 1 - decay, the weight of the new value
   float epsilon = 0;
-  float loss_scale = 1;  // where it is constant
+  float loss_scale = 1;  // if it is constant
 };
 
-// Scalars in device memory; nullptr where the rule has none.
+// The scalar operands in device memory; nullptr if the rule has no such operand.
 struct Scalars {
   const float* rate = nullptr;
   const float* loss_scale = nullptr;
@@ -46,7 +47,7 @@ struct Scalars {
   const float* beta2_power = nullptr;
 };
 
-// One step of a rule on `width` elements. slots: of this piece.
+// The update of single elements by one rule.
 template <Rule rule>
 struct Step {
   Factors factors;
@@ -62,14 +63,14 @@ struct Step {
     }
   }
 
-  // The gradient with its L2 term, clipped; written so that a NaN stays one.
+  // Returns the unscaled gradient plus weight decay, clipped. The comparisons keep a NaN.
   __device__ float effective_gradient(float w, float g, float decay) const {
     const float sum = fmaf(decay, w, g * unscale);
     const float low = sum < -factors.clip ? -factors.clip : sum;
     return low > factors.clip ? factors.clip : low;
   }
 
-  // Returns the new w; a and b are the slots.
+  // Returns the new parameter from the effective gradient g, and updates the slots a and b.
   __device__ float operator()(float w, float g, float& a, float& b) const {
     const Factors& f = factors;
     if constexpr (rule == Rule::sgd) {
@@ -92,19 +93,19 @@ struct Step {
 template <Rule rule>
 constexpr int arrays_of = slot_array + slots_of<rule>;
 
-// The copy of a parameter in the type that kernels read; nullptr: it has none.
+// The 16-bit copy of a parameter that kernels read; nullptr: this parameter has none.
 template <class T>
 struct ParameterCopy {
   T* copy;
 };
 
-// T: of the copies; float: there are none.
+// The further member of a table entry for copies of type T; float: there are no copies.
 template <class T>
 using CopyOf = std::conditional_t<std::is_same_v<T, float>, Nothing, ParameterCopy<T>>;
 template <Rule rule, class T>
 using Trained = ChunkedTensor<arrays_of<rule>, CopyOf<T>>;
 
-// Updates `width` elements and returns the sum of the squares of the old parameters.
+// Updates `width` elements, unless `skip`, and returns the sum of squares of the old parameters.
 template <int width, Rule rule, class T>
 __device__ double update_pack(const Trained<rule, T>& t, std::int64_t at, const Step<rule>& step,
                               bool skip) {
@@ -143,7 +144,8 @@ __device__ double update_pack(const Trained<rule, T>& t, std::int64_t at, const 
   return squares;
 }
 
-// A block a chunk. squares[chunk] = sum of w^2 before the update, 0 where nothing decays.
+// One block per chunk. Writes squares[chunk] = sum of w^2 before the update, or 0 for a parameter
+// without weight decay. Changes no parameter if an overflow was found.
 template <Rule rule, class T>
 __global__ void __launch_bounds__(block_threads)
     update_chunks(ChunkedTensors<arrays_of<rule>, CopyOf<T>> tensors, Factors factors,
@@ -163,7 +165,7 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// A block a tensor. squares: by chunk of this launch.
+// One block per tensor. Writes results[tensor] = sum of w^2 / 2 from the sums of its chunks.
 template <Rule rule, class T>
 __global__ void __launch_bounds__(block_threads)
     half_sums(ChunkedTensors<arrays_of<rule>, CopyOf<T>> tensors, const double* squares,
@@ -176,8 +178,9 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-// One thread, as the order of additions is promised. sum: so far; nullptr: these are the first.
-// Writes either the sum that the next launch goes on from, or the result.
+// Adds the values in sequence on a single thread, because SumInOrder promises the order of
+// additions. before: the sum of the previous launches; nullptr: this is the first launch. Writes
+// the total to `result` as f32 or, if that is nullptr, to `sum` for the next launch.
 __global__ void add_in_order(const float* values, std::int64_t count, const double* before,
                              double* sum, float* result) {
   double all = before != nullptr ? *before : 0;
@@ -214,6 +217,7 @@ Factors factors_of(const UpdateAttributes& a) {
           .loss_scale = static_cast<float>(a.loss_scale)};
 }
 
+// The kernel of an Update node.
 class UpdateBucket {
  public:
   UpdateBucket(Update op, std::span<const TensorDesc> in)
@@ -304,7 +308,8 @@ class UpdateBucket {
   std::int64_t chunks_;
 };
 
-// A parameter's gradient, slots and copy lie as it does; copies are of one type.
+// Returns the spec of an Update: gradients, slots and copies take the layout of their parameter.
+// Returns nothing if the copies are of different types.
 std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked) {
   KernelSpec spec = like_parameters(op, asked);
   for (std::size_t i = 1; i < op.attributes.copied.size(); ++i) {
@@ -316,6 +321,7 @@ std::optional<KernelSpec> describe_update(const Update& op, const Signature& ask
   return spec;
 }
 
+// One thread updates the automatic loss scale; see AdvanceLossScale.
 __global__ void advance_loss_scale(float* loss_scale, float* count, const std::int32_t* found_inf,
                                    double every_n) {
   if (*found_inf != 0) {
@@ -329,7 +335,8 @@ __global__ void advance_loss_scale(float* loss_scale, float* count, const std::i
   }
 }
 
-// found_inf: nullptr where the loss scale is constant.
+// One thread updates the powers of Adam's bias correction. found_inf: nullptr if the loss scale is
+// constant.
 __global__ void advance_adam(float* beta1_power, float* beta2_power, const std::int32_t* found_inf,
                              double beta1, double beta2) {
   if (found_inf == nullptr || *found_inf == 0) {

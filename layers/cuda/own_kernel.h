@@ -15,21 +15,23 @@
 #include "runtime/error.h"
 #include "runtime/kernel.h"
 
-// Code that the host side of our own kernels shares: how operands lie, the type of their elements,
-// the pieces of a workspace, and a kernel made of a function object. For .cu files.
+// Host code that our own kernels share: dispatch on the element type, typed operand pointers,
+// launch sizes, and a Kernel made from a function object. Only .cu files include it.
 namespace cnn::layers::cuda {
 
-// The types that activations and weights have on a device.
+// Returns whether activations and weights of this type are possible on a device.
 inline bool is_float(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16;
 }
 
+// Passes a type as a value, for generic lambdas.
 template <class T>
 struct TypeTag {
   using Type = T;
 };
 
-// Calls function(TypeTag<T>) with the C++ type of a real DataType. Throws Error on i32 and u8.
+// Dispatches on the element type: calls function(TypeTag<T>) with the C++ type of a floating-point
+// DataType and returns its result. Throws Error for i32 and u8.
 template <class Function>
 auto with_type(DataType type, const Function& function) {
   switch (type) {
@@ -46,12 +48,13 @@ auto with_type(DataType type, const Function& function) {
   throw Error("a kernel of real tensors was made for " + std::string(name_of(type)));
 }
 
+// Returns the address of an operand, typed; nullptr for an empty view.
 template <class T>
 T* data_of(const TensorView& view) {
   return reinterpret_cast<T*>(view.data);
 }
 
-// Calls work(stream, operands), which launches and returns.
+// A kernel that calls work(stream, operands), which enqueues and returns.
 template <class Work>
 class OwnKernel final : public Kernel {
  public:
@@ -67,7 +70,8 @@ std::unique_ptr<Kernel> own_kernel(Work work) {
   return std::make_unique<OwnKernel<Work>>(std::move(work));
 }
 
-// A count of blocks or threads as a launch takes it. Throws Error where it does not fit.
+// Returns a number of blocks or threads as a grid dimension. Throws Error unless it is in [1,
+// 2^31).
 inline unsigned launch_count(std::int64_t count) {
   check(count > 0 && count < (std::int64_t{1} << 31),
         "a kernel would need " + std::to_string(count) + " blocks: make the batch smaller");

@@ -5,14 +5,14 @@
 #include "layers/cuda/vector.cuh"
 #include "layers/pool.h"
 
-// Bytes: the result (and one byte of index for each of its elements) is written once. The image is
-// read once from memory; where windows overlap the other reads hit the caches, since neighbouring
-// outputs are neighbouring threads.
+// Max and average pooling. Memory traffic is minimal: the result and the one-byte indices of maxima
+// are written once, and the image is read once from memory; overlapping windows read it again from
+// the caches, because neighbouring threads compute neighbouring outputs.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// The pixels that a thread's window covers.
+// The rows and columns of the pixels that a thread's window covers.
 struct WindowSpans {
   __device__ WindowSpans(const PoolPosition& at, const PoolSizes& sizes)
       : rows(covered(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height)),
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(pool_threads)
         widen(pack, value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          // The first NaN wins and stays.
+          // The first NaN becomes the maximum and is never replaced.
           const bool wins = first || (!(value[i] <= best[i]) && best[i] == best[i]);
           best[i] = wins ? value[i] : best[i];
           best_tap[i] = wins ? tap : best_tap[i];

@@ -5,14 +5,15 @@
 #include "layers/cuda/vector.cuh"
 #include "layers/pool.h"
 
-// Each pixel of dx gathers from the outputs whose windows cover it, in their order: no atomics, the
-// same bits every time. Bytes: dx written once; dy (and the indices) read once from memory, again
-// from the caches where windows overlap.
+// Gradients of max and average pooling. Each thread gathers the gradient of one pixel from all
+// outputs whose windows cover it, in a fixed order: unlike a scatter, this needs no atomics and is
+// deterministic. Memory traffic is minimal: dx is written once, and dy and the indices are read
+// once from memory; overlapping windows read them again from the caches.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// The outputs whose windows cover a thread's pixel.
+// The rows and columns of the outputs whose windows cover a thread's pixel.
 struct OutputSpans {
   __device__ OutputSpans(const PoolPosition& at, const PoolSizes& sizes)
       : rows(covering(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.out_height)),
@@ -60,8 +61,9 @@ __global__ void __launch_bounds__(pool_threads)
   store<width>(dx + pixel_at(line, sizes.width, at.column, sizes.channels) + at.channel, sum);
 }
 
-// The divisions call a subroutine: left to itself, the compiler aims at five blocks of a
-// multiprocessor at once and spills around these calls. Four leave it the registers it needs.
+// The minimum of resident blocks per multiprocessor in __launch_bounds__. The divisions call a
+// subroutine; without a bound the compiler targets five resident blocks and spills registers around
+// these calls. Four leave enough registers.
 constexpr int average_resident_blocks = 4;
 
 template <class T, int width>

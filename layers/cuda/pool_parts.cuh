@@ -7,19 +7,20 @@
 #include "layers/operands.h"
 #include "layers/window.h"
 
-// Code that the pools share: sizes as kernels take them, and a thread for `width` neighbouring
-// channels of one pixel.
+// Device code that the pooling kernels share: their geometry as kernel parameters, and the mapping
+// of threads to pixels. One thread computes `width` neighbouring channels of one pixel.
 namespace cnn::layers::cuda {
 
 struct PoolSizes {
   int n = 0, channels = 0;
   int height = 0, width = 0;          // of the image
-  int out_height = 0, out_width = 0;  // of the pool's result
+  int out_height = 0, out_width = 0;  // of the pooled image
   int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_top = 0, pad_left = 0;
-  int out_pitch = 0;  // elements between pixels of the result; the others have no gaps
+  int out_pitch = 0;  // elements from one pooled pixel to the next; other images are contiguous
 };
 
-// x: of the image or its gradient. result: the pool's, or the gradient of that.
+// Returns the sizes of a pool. x: the shape of the image and of its gradient. result: the pooled
+// image, or its gradient.
 inline PoolSizes pool_sizes(const Window& w, const Shape& x, const TensorDesc& result) {
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
   const Shape& y = result.shape;
@@ -38,18 +39,18 @@ inline PoolSizes pool_sizes(const Window& w, const Shape& x, const TensorDesc& r
           .out_pitch = narrow(pitch_of(result))};
 }
 
-// Begin and end of places along one axis.
+// A half-open range of pixels along one axis.
 struct Span {
   int begin = 0, end = 0;
 };
 
-// Returns the pixels of the image that the window of output `at` covers.
+// Returns the pixels of the image along one axis that the window of output number `at` covers.
 __device__ inline Span covered(int at, int stride, int pad, int kernel, int size) {
   const int first = at * stride - pad;
   return {first < 0 ? 0 : first, first + kernel < size ? first + kernel : size};
 }
 
-// Returns the outputs whose windows cover a pixel.
+// Returns the outputs along one axis whose windows cover this pixel: the inverse of covered().
 __device__ inline Span covering(int pixel, int stride, int pad, int kernel, int outputs) {
   const int last = pixel + pad;  // in the padded image
   const int past = last - kernel + 1;
@@ -57,13 +58,14 @@ __device__ inline Span covering(int pixel, int stride, int pad, int kernel, int 
   return {past <= 0 ? 0 : (past + stride - 1) / stride, end < outputs ? end : outputs};
 }
 
-// The position in the image at which the calling thread works.
+// The pixel and the first channel that the calling thread computes.
 struct PoolPosition {
   int n = 0, row = 0, column = 0, channel = 0;
-  bool exists = false;
+  bool exists = false;  // false: the thread lies past the last pixel and has no work
 
-  // Finds the place in an image [n, rows, columns, channels] with `width` channels per thread. One
-  // division for each axis: 32 bits are enough, since the launch has at most 2^31 threads.
+  // Derives the position from the thread index, for an image [n, rows, columns, channels] with
+  // `width` channels per thread. Unsigned 32-bit division suffices, because pool_grid() limits the
+  // launch to 2^31 threads.
   __device__ PoolPosition(const PoolSizes& sizes, int rows, int columns, int width) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned vectors = static_cast<unsigned>(sizes.channels / width);
@@ -77,16 +79,17 @@ struct PoolPosition {
   }
 };
 
-// Returns the index of the first channel of a pixel.
+// Returns the element index of the first channel of a pixel. line: row number over all images.
 __device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int column, int pitch) {
   return (line * columns + column) * pitch;
 }
 
-// Places along a line that a thread reads before it works on them: a whole line of the usual 3x3
-// window. Waiting for each would leave the memory idle.
+// The loads that a thread keeps in flight along a row of its window: a whole row of the common 3x3
+// window. Waiting for each load before issuing the next would leave the memory idle.
 inline constexpr int taps_in_flight = 3;
 
-// Calls visit(row, column, load(row, column)) for all positions of the spans, in their order.
+// Calls visit(row, column, load(row, column)) for all pixels of the spans in row-major order, with
+// taps_in_flight loads issued ahead of their visits.
 template <class Load, class Visit>
 __device__ void each_tap(Span rows, Span columns, const Load& load, const Visit& visit) {
   for (int row = rows.begin; row < rows.end; ++row) {
@@ -107,16 +110,19 @@ __device__ void each_tap(Span rows, Span columns, const Load& load, const Visit&
 }
 
 inline constexpr int pool_threads = 256;
+// Returns a grid of pool_threads threads per block with one thread for `width` channels of each
+// pixel. Throws Error from 2^31 threads on.
 inline dim3 pool_grid(const TensorDesc& image, int width) {
   const std::int64_t threads = image.shape.elements() / width;
-  (void)launch_count(threads);  // places are counted in 31 bits
+  (void)launch_count(threads);  // PoolPosition computes with 32 bits
   return dim3(launch_count(divide_up(threads, pool_threads)));
 }
 
-// The operand that may have a pitch: the pool's result or its gradient.
+// The operand whose pitch the kernel supports: the pooled image, or its gradient.
 enum class Pitched : std::uint8_t { first_input, first_output };
 
-// Adds the row of an op with a window, which run(stream, operands, window) enqueues.
+// Adds the kernel table's row of an op with a window, whose kernel run(stream, operands, window)
+// enqueues.
 template <class O>
 void add_pool_row(KernelTable& table, Pitched pitched,
                   void (*run)(Stream&, const Operands&, const Window&)) {

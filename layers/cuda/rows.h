@@ -2,8 +2,8 @@
 
 #include "runtime/kernel.h"
 
-// One function per file of this folder, each adding the rows of that file. own_kernels.cpp lists
-// those of our own kernels.
+// Registration of our own CUDA kernels: one function per file of this folder, each of which adds
+// that file's rows to the kernel table. own_kernels.cpp lists them all.
 namespace cnn::layers::cuda {
 
 void add_batch_norm_rows(KernelTable& table);

@@ -6,8 +6,9 @@
 #include "layers/cuda/vector.cuh"
 #include "layers/pool.h"
 
-// Bytes: x (or dx) is moved once, the means are a few kilobytes: the floor. An image's pixels are
-// the rows of a block, so that each block ends with finished means.
+// Global average pooling and its gradient. Memory traffic is minimal: x or dx is moved once, and
+// the means are a few kilobytes. A block reduces all pixels of one image, so that there is no
+// second pass.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// Blocks of channels side by side, images one below the other.
+// The launch configuration: blockIdx.x is a group of channels, blockIdx.y the image.
 struct MeanGrid {
   int width;
   dim3 grid, block;

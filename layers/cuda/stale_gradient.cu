@@ -6,7 +6,8 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// late may be gradient. No parameter: no decay.
+// Outputs the kept gradient of the previous step, and keeps this step's. `late` may alias
+// `gradient`. parameter: nullptr if it has no weight decay.
 __global__ void __launch_bounds__(flat_threads)
     keep_gradients(const float* gradient, float* kept, const float* parameter, float* late,
                    std::int64_t n, double decay) {
@@ -18,7 +19,7 @@ __global__ void __launch_bounds__(flat_threads)
   }
 }
 
-// All lie as what is kept does, in either order.
+// Returns the spec with all operands in the layout of the kept gradient, nchw or nhwc.
 KernelSpec describe_late(const Signature& asked) {
   KernelSpec spec = in_nhwc(asked);
   for (auto* const side : {&spec.in, &spec.out}) {

@@ -5,12 +5,13 @@
 #include "layers/cuda/vector.cuh"
 #include "layers/subsample.h"
 
-// Bytes: the pixels that are kept are read once and the result is written once.
+// Subsampling by a stride, and its gradient. Memory traffic is minimal: the pixels that are kept
+// are read once and the result is written once.
 namespace cnn::layers::cuda {
 
 namespace {
 
-// Copies `width` channels of a pixel, or writes zeros where there is none.
+// Copies `width` channels of a pixel; writes zeros if `from` is nullptr.
 template <class T, int width>
 __device__ void copy_pixel(const T* from, T* to) {
   Pack<T, width> pack{};

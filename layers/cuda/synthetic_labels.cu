@@ -4,10 +4,12 @@
 #include "layers/cuda/rows.h"
 #include "layers/loss.h"
 
+// Labels drawn on the device in every step.
 namespace cnn::layers::cuda {
 
 namespace {
 
+// Writes n labels in [0, bound), with the values of SyntheticLabels' reference loops.
 __global__ void __launch_bounds__(flat_threads)
     draw_labels(const std::int32_t* step, std::uint64_t seed, std::uint64_t bound,
                 std::int32_t* labels, std::int64_t n) {

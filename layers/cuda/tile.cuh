@@ -8,44 +8,46 @@
 #include "layers/cuda/vector.cuh"
 #include "runtime/cuda/launch.h"
 
-// An nhwc image as a matrix of pixels x channels, cut among blocks: how kernels that treat each
-// channel by itself walk through memory.
+// Tiling of an nhwc image, seen as a matrix of pixels (rows) x channels, for kernels that treat
+// each channel separately, and the deterministic two-pass reductions by channel over such tiles.
 namespace cnn::layers::cuda {
 
 inline constexpr int tile_threads = 256;
 
-// Channels in a byte of a gate mask. Kernels read and write masks only in tiles of this width:
-// whole bytes, for threads would else have to share them.
+// The channels of one byte of a ReLU mask. Kernels access masks only in tiles of this width, so
+// that each byte belongs to one thread.
 inline constexpr int mask_width = 8;
 
-// Blocks (x: group of channels, y: chunk of rows) of threads (x: `width` neighbouring channels,
-// y: line). A thread keeps its channels and takes every lines-th row of its chunk, so what belongs
-// to a channel stays in registers. Depends on the shape, the kernel and the kind of device alone:
-// sums over chunks are deterministic.
+// A launch configuration for such a matrix. blockIdx.x selects a group of channels and blockIdx.y a
+// chunk of rows; threadIdx.x selects `width` neighbouring channels and threadIdx.y a line. A thread
+// keeps its channels and processes every lines()-th row of the chunk, so that coefficients and sums
+// of its channels stay in registers. The tile depends only on the shape, the kernel and the device
+// model, so that partial sums are the same in every run.
 struct Tile {
   std::int64_t rows = 0;
   int channels = 0;
   int width = 1;            // channels per thread
-  int columns = 1;          // threads side by side, a power of two of at most a warp
-  int column_groups = 1;    // blocks side by side
-  int chunks = 1;           // blocks one below the other
-  std::int64_t height = 0;  // rows of a chunk, the last one's may be fewer
+  int columns = 1;          // blockDim.x, a power of two up to the warp size
+  int column_groups = 1;    // gridDim.x
+  int chunks = 1;           // gridDim.y
+  std::int64_t height = 0;  // rows per chunk; the last chunk may have fewer
 
+  // Returns blockDim.y.
   __host__ __device__ int lines() const { return tile_threads / columns; }
   __host__ __device__ std::int64_t first_row(int chunk) const { return chunk * height; }
   __host__ __device__ std::int64_t end_row(int chunk) const {
     const std::int64_t end = (chunk + 1) * height;
     return end < rows ? end : rows;
   }
-  // Returns the index in a row of the first channel of the calling thread.
+  // Returns the element index of the calling thread's first channel in a row of a contiguous image.
   __device__ std::int64_t at(std::int64_t row) const { return row * channels + channel(); }
-  // As above, for an image with `pitch` elements between pixels.
+  // Returns the same for an image with `pitch` elements from one pixel to the next.
   __device__ std::int64_t at(std::int64_t row, std::int64_t pitch) const {
     return row * pitch + channel();
   }
-  // Returns the index of the mask byte of that element and its neighbours, in a tile of mask_width.
+  // Returns the index of the mask byte of these channels. Requires a tile of mask_width.
   __device__ std::int64_t mask_at(std::int64_t row) const { return at(row) / mask_width; }
-  // The first channel of the calling thread; not below `channels` for threads with nothing to do.
+  // Returns the first channel of the calling thread, at least `channels` for a thread without work.
   __device__ int channel() const {
     return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
   }
@@ -57,25 +59,25 @@ struct Tile {
   }
 };
 
-// Rows that a thread reads before it works on them: 16 bytes for each thread at a time would not
-// keep the memory busy.
+// The loads that each thread keeps in flight: one load of 16 bytes per thread would not saturate
+// the memory bandwidth.
 inline constexpr int rows_in_flight = 4;
 
-// Returns the elements of the widest access that the channels of a pixel allow: 16 bytes, 4
-// elements or one.
+// Returns the number of elements of the widest access that keeps the channels of every pixel
+// aligned: those of 16 bytes, else 4, else 1.
 inline int width_for(std::int64_t channels, DataType type) {
   const int full = static_cast<int>(16 / size_of(type));
   return channels % full == 0 ? full : channels % 4 == 0 ? 4 : 1;
 }
 
-// Returns a tile that cuts only the channels; all rows are one chunk.
+// Returns a tile that divides the channels among blocks; all rows form one chunk.
 inline Tile columns_of(std::int64_t rows, std::int64_t channels, DataType type) {
   Tile tile{.rows = rows,
             .channels = static_cast<int>(channels),
             .width = width_for(channels, type),
             .height = rows};
   const std::int64_t vectors = channels / tile.width;
-  // The widest block without more idle threads than a narrower one.
+  // Chooses the widest block that has no more idle threads than any narrower one.
   std::int64_t least = vectors + 32;
   for (int columns = 32; columns >= 4; columns /= 2) {
     const std::int64_t covered = divide_up(vectors, columns) * columns;
@@ -93,9 +95,10 @@ inline Tile columns_of(const TensorDesc& image) {
   return columns_of(s[0] * s[2] * s[3], s[1], image.type);
 }
 
-// Cuts the rows of a tile into at most as many blocks as the device holds at once: those of a
-// second wave would run mostly alone. A chunk of fewer than four rows per thread would spend more
-// time on its sums than on reading.
+// Returns the tile with its rows divided into chunks so that the grid is one wave, that is at most
+// `resident_blocks` blocks: a partial second wave would leave most multiprocessors idle. Chunks
+// have at least four rows per thread, because the block reduction would otherwise take longer than
+// the loads.
 inline Tile in_one_wave(Tile tile, std::int64_t resident_blocks) {
   constexpr std::int64_t rows_per_thread = 4;
   const std::int64_t most = divide_up(tile.rows, tile.lines() * rows_per_thread);
@@ -106,19 +109,20 @@ inline Tile in_one_wave(Tile tile, std::int64_t resident_blocks) {
   return tile;
 }
 
-// For a kernel without sums.
+// Returns the same for a kernel that uses no dynamic shared memory.
 template <class... Parameters>
 Tile in_one_wave(const Tile& tile, void (*kernel)(Parameters...)) {
   return in_one_wave(tile, cnn::cuda::max_resident_blocks(kernel, tile_threads, 0));
 }
 
-// Returns whether the tile of such an image is as wide as a byte of its mask: a 16-bit type and a
-// multiple of 8 channels.
+// Returns whether kernels can access the ReLU mask of such an image: whether its tile has
+// mask_width, which takes a 16-bit type and a multiple of 8 channels.
 inline bool has_mask_width(const TensorDesc& image) {
   return width_for(image.shape[1], image.type) == mask_width;
 }
 
-// Calls function(TypeTag<T>, std::integral_constant<int, width>) for a kernel of this width.
+// Dispatches to a template instance: calls function(TypeTag<T>, std::integral_constant<int, width>)
+// with the C++ type of a floating-point DataType and a width that width_for() returned for it.
 template <class Function>
 void with_type_and_width(DataType type, int width, const Function& function) {
   with_type(type, [&](auto tag) {
@@ -133,15 +137,16 @@ void with_type_and_width(DataType type, int width, const Function& function) {
   });
 }
 
-// Bytes of shared memory that sum_lines of `count` values takes.
+// The dynamic shared memory that sum_lines() of `count` values needs, in bytes.
 template <class Number>
 constexpr std::size_t sum_lines_bytes(int count) {
   return static_cast<std::size_t>(count) * tile_threads * sizeof(Number);
 }
 
-// The tile of an image for kernel_of(TypeTag<T>, std::integral_constant<int, width>), which keeps
-// two sums for each channel of a thread: what its partial sums take of a workspace is known before
-// it runs.
+// Returns the one-wave tile of an image for the kernel that kernel_of(TypeTag<T>,
+// std::integral_constant<int, width>) returns and that keeps two sums per channel. The number of
+// chunks, and with it the workspace of the partial sums, is thus known when the kernel is
+// described.
 template <class KernelOf>
 Tile sums_tile_of(const TensorDesc& image, const KernelOf& kernel_of) {
   Tile tile = columns_of(image);
@@ -153,8 +158,9 @@ Tile sums_tile_of(const TensorDesc& image, const KernelOf& kernel_of) {
   return tile;
 }
 
-// Calls function(std::bool_constant<masked>), true only for tiles of mask_width. Signs cost
-// registers, which kernels that make no mask better keep.
+// Dispatches on the presence of a mask: calls function(std::bool_constant<masked>), which is true
+// only for tiles of mask_width. Kernels without a mask are separate instances, because computing
+// the mask costs registers.
 template <int width, class Function>
 void with_mask(bool masked, const Function& function) {
   if constexpr (width == mask_width) {
@@ -166,8 +172,8 @@ void with_mask(bool masked, const Function& function) {
   function(std::false_type{});
 }
 
-// Sums values over the lines of a block of tile_threads threads, in a fixed order; line 0 gets the
-// sums. Every thread of the block must call it.
+// Block reduction over threadIdx.y: sums `values` over the lines of a block of tile_threads threads
+// in a binary tree; the threads of line 0 receive the sums. Every thread of the block must call it.
 template <int count, class Number>
 __device__ void sum_lines(Number (&values)[count]) {
   const cnn::cuda::Shared<Number> shared(0, count * tile_threads);
@@ -190,20 +196,23 @@ __device__ void sum_lines(Number (&values)[count]) {
   }
 }
 
-// Sums over chunks: blocks of 8 channels, one sector of memory, and 32 lines.
+// The second pass of a reduction, over chunks: blocks of 8 channels, whose floats are one 32-byte
+// memory sector, and 32 lines.
 inline constexpr int finish_columns = 8;
 inline dim3 finish_block() { return dim3(finish_columns, tile_threads / finish_columns); }
 inline dim3 finish_grid(const Tile& tile) {
   return dim3(static_cast<unsigned>(divide_up(tile.channels, finish_columns)));
 }
 
-// Two sums of each chunk and channel, as [chunk][2][channels].
+// Partial sums of the first pass, two for each chunk and channel, as [chunk][2][channels].
 inline constexpr int pair_planes = 2;
+// Returns the number of floats of these partial sums.
 inline std::int64_t pair_floats(const Tile& tile) {
   return std::int64_t{tile.chunks} * pair_planes * tile.channels;
 }
 
-// Keeps the block's two sums of `width` channels from `channel` on: line 0 has them.
+// Stores the block's two sums of each of `width` channels from `channel` on. The threads of line 0
+// call it after sum_lines().
 template <int width>
 __device__ void keep_pairs(const float (&sums)[2 * width], float* partials, const Tile& tile,
                            int chunk, int channel) {
@@ -215,7 +224,8 @@ __device__ void keep_pairs(const float (&sums)[2 * width], float* partials, cons
   }
 }
 
-// Adds up one channel's pairs of the chunks that fall to this line, in double.
+// Adds the pairs of one channel over every blockDim.y-th chunk, in double; sum_lines() then adds
+// the lines.
 __device__ inline void add_pairs(const float* partials, const Tile& tile, int channel,
                                  double (&sums)[2]) {
 #pragma unroll 4

@@ -9,14 +9,15 @@
 #include "layers/operands.h"
 #include "runtime/cuda/launch.h"
 
-// Images and weights between nchw and nhwc: for each image a matrix of channels x pixels is
-// transposed. Bytes: read once, written once.
+// Batched matrix transposition, which converts images and weights between nchw and nhwc: for each
+// image it transposes a matrix of channels x pixels. Every byte is read once and written once.
 namespace cnn::layers::cuda {
 
 inline constexpr int transpose_edge = 32;
 inline constexpr int transpose_lines = 8;  // a thread moves edge / lines elements
 
-// Matrices of rows x columns, cut in square tiles: one tile and every gridDim.y-th matrix a block.
+// A batch of matrices of rows x columns in square tiles. A block transposes one tile of every
+// gridDim.y-th matrix.
 struct Matrices {
   std::int64_t count = 0;
   std::int64_t rows = 0, columns = 0;
@@ -29,9 +30,9 @@ struct Matrices {
   }
 };
 
-// to[m][c][r] = function(from[m][r][c]). A tile goes through shared memory, so that a warp reads
-// and writes neighbours; a row of it is one longer than a warp, so that a column of it lies in
-// different banks.
+// Writes to[m][c][r] = function(from[m][r][c]). Tiles are staged in shared memory, so that loads
+// and stores are both coalesced; rows of the staged tile are padded by one element, so that reading
+// a column causes no bank conflicts.
 template <class From, class To, class Function>
 __global__ void __launch_bounds__(transpose_edge* transpose_lines)
     transpose_tiles(const From* from, To* to, Matrices of, Function function) {
@@ -61,8 +62,9 @@ __global__ void __launch_bounds__(transpose_edge* transpose_lines)
   }
 }
 
-// The same where one side has so few elements that tiles would be empty: a thread takes a line of
-// the long side and loops over the short one. The cache joins what neighbours touch.
+// The same for matrices with a side so short that most of each tile would be empty: a thread takes
+// one index along the long side and loops over the short one. The strided accesses of neighbouring
+// threads share cache lines.
 template <class From, class To, class Function>
 __global__ void __launch_bounds__(flat_threads)
     transpose_lines_of(const From* from, To* to, Matrices of, Function function) {
@@ -81,6 +83,7 @@ __global__ void __launch_bounds__(flat_threads)
   }
 }
 
+// Returns the matrices of an image in nchw or nhwc, as its layout orders rows and columns.
 inline Matrices matrices_of(const TensorDesc& from) {
   const Dims d = dims(from.shape);
   return from.layout == Layout::nchw ? Matrices{d.n, d.c, d.pixels()}
@@ -93,7 +96,8 @@ inline bool same_order(const TensorDesc& a, const TensorDesc& b) {
   return a.layout == b.layout || s.rank() != 4 || s[1] == 1 || s[2] * s[3] == 1;
 }
 
-// Writes to = function(from), each in nchw or nhwc; in along only if the order is the same.
+// Enqueues to = function(from), each operand in nchw or nhwc. The operands may alias only if
+// same_order() is true for them.
 template <class From, class To, class Function>
 void launch_reorder(const TensorView& from, const TensorView& to, Function function,
                     Stream& stream) {

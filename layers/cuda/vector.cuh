@@ -4,7 +4,8 @@
 
 #include "runtime/cuda/launch.h"
 
-// Elements in memory, arithmetic in f32: the loads and stores of our own kernels.
+// Vectorised loads and stores of our kernels: elements of any floating-point type in memory,
+// arithmetic in f32.
 namespace cnn::layers::cuda {
 
 __device__ inline float to_float(float value) { return value; }
@@ -12,7 +13,7 @@ __device__ inline float to_float(std::uint8_t value) { return static_cast<float>
 __device__ inline float to_float(__half value) { return __half2float(value); }
 __device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
 
-// Rounds to nearest even.
+// Converts to T, rounding to nearest even.
 template <class T>
 __device__ T from_float(float value);
 template <>
@@ -28,7 +29,7 @@ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
   return __float2bfloat16_rn(value);
 }
 
-// `count` neighbours that move in one access; 16 bytes are the widest.
+// `count` neighbouring elements, aligned so that one memory access moves them; at most 16 bytes.
 template <class T, int count>
 struct alignas(sizeof(T) * count) Pack {
   T element[count];
@@ -38,9 +39,9 @@ struct alignas(sizeof(T) * count) Pack {
 template <class T>
 inline constexpr int full_width = static_cast<int>(16 / sizeof(T));
 
-// In all of these `from` and `to` are aligned to the pack. fetch and widen are the halves of load,
-// for kernels that have several accesses under way: the compiler cannot move a load over a store
-// that might be to the same place.
+// All of these functions require that `from` and `to` are aligned to the pack. load() is fetch()
+// followed by widen(). Kernels call the two separately to keep several loads in flight, because the
+// compiler may not move a load above a store that may alias it.
 template <int count, class T>
 __device__ Pack<T, count> fetch(const T* from) {
   return *reinterpret_cast<const Pack<T, count>*>(from);

@@ -48,7 +48,7 @@ class Bus {
   Clock::time_point now_;            // the time up to which advance() has counted moved bytes
 };
 
-// How one stream copies: at memory speed, or over a bus.
+// The copy engine of one stream: copies at memory speed, or over a bus.
 class Copier {
  public:
   Copier() = default;

@@ -3,7 +3,7 @@
 namespace cnn::cuda {
 
 std::span<const int> built_architectures() {
-  static constexpr int list[] = {__CUDA_ARCH_LIST__};  // nvcc's own
+  static constexpr int list[] = {__CUDA_ARCH_LIST__};  // defined by nvcc
   return list;
 }
 

@@ -15,15 +15,16 @@ struct DeviceCount {
   int devices = 0;
   std::string why_none;  // the runtime's name and text of the failure; empty if there is a device
 };
+// Returns the count; never throws.
 DeviceCount count_devices();
 
-// A device's name and limits, for reports and for keys of stored choices.
+// A device's name and properties, for reports and as part of the keys of the plan cache.
 struct DeviceFacts {
   std::string name;          // "NVIDIA H200"
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
-  std::size_t memory_bytes = 0;             // of the device, free or not
-  int clock_khz = 0, memory_clock_khz = 0;  // highest
+  std::size_t memory_bytes = 0;             // total, whether free or not
+  int clock_khz = 0, memory_clock_khz = 0;  // maximum clocks
   std::string pci_bus_id;                   // "0000:1b:00.0"
   std::string uuid;                         // of the device, or of the MIG instance
 };
@@ -34,12 +35,13 @@ std::string uuid_text(const cudaUUID_t& uuid);
 std::string driver_version();   // "13.0": the highest CUDA version that the driver supports
 std::string runtime_version();  // "13.0": version of the loaded CUDA runtime
 
-// Page-locks host memory, so that devices copy from and to it faster.
+// Pins (page-locks) host memory, so that copies from and to it run asynchronously at full speed;
+// pin() throws Error if the driver refuses.
 void pin(std::span<std::byte> memory);
 void unpin(void* memory);
 
-// One NVIDIA GPU. A lane is a CUDA stream, device memory comes from cudaMalloc, host memory is
-// pinned. A CUDA graph can record a step.
+// One NVIDIA GPU as a Device: a stream is a CUDA stream, device memory comes from cudaMalloc, host
+// memory is pinned, and a recording is a CUDA graph.
 class CudaDevice final : public Device {
  public:
   // Throws Error if the device does not exist, or none of our kernels runs on it.
@@ -56,12 +58,13 @@ class CudaDevice final : public Device {
 
   const DeviceFacts& facts() const { return facts_; }
 
-  // Sets the callback of all streams, existing ones too, for waits that may never end, such as for
-  // a message of another rank. Must not be called while a thread waits for a stream.
+  // Sets the poll callback of all streams, including existing ones. It can end waits that would
+  // never end, such as for a message of a lost rank. Must not be called while a thread waits for a
+  // stream.
   void on_poll(PollCallback poll) { *poll_ = std::move(poll); }
 
  private:
-  // Makes the device current for the calling thread; almost free if it already is.
+  // Makes the device current for the calling thread; costs almost nothing if it already is.
   void select() const;
 
   int ordinal_;

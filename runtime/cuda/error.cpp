@@ -6,7 +6,8 @@
 namespace cnn::cuda {
 namespace {
 
-// Errors of the device itself: every later call returns them again.
+// Returns whether the status is a sticky error, which a kernel caused earlier and which every later
+// call returns again.
 bool is_left_by_work(cudaError_t status) {
   constexpr std::array errors{cudaErrorIllegalAddress,     cudaErrorLaunchFailure,
                               cudaErrorLaunchTimeout,      cudaErrorAssert,

@@ -13,22 +13,23 @@
 #include "runtime/cuda/occupancy.h"
 #include "runtime/cuda/stream.h"
 
-// How our kernels are launched and use shared memory. Kernels use only this header's parts of CUDA
-// and the plain builtins (threadIdx, __syncthreads, warp shuffles and votes, integer atomics): the
-// tests replace this header by an emulation of the grid.
+// Kernel launch and dynamic shared memory. Our kernels use CUDA only through this header and
+// through plain builtins (threadIdx, __syncthreads, warp shuffles and votes, integer atomics), so
+// that the tests can replace this header by an emulation of the grid on the host.
 namespace cnn::cuda {
 
-// The shared memory that every block may use without a larger limit, in bytes.
+// The dynamic shared memory that a block may use without opting in to a larger limit, in bytes.
 inline constexpr std::size_t default_shared_bytes = 48U << 10U;
 
-// Returns the blocks that the device holds at once; see occupancy.h.
+// Returns the number of blocks of one wave; see occupancy.h.
 template <class... Parameters>
 std::int64_t max_resident_blocks(void (*kernel)(Parameters...), int threads,
                                  std::size_t shared_bytes) {
   return max_resident_blocks(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
 }
 
-// Enqueues kernel<<<grid, block, shared_bytes>>>(args...). Throws Error if the launch is refused.
+// Enqueues kernel<<<grid, block, shared_bytes>>>(arguments...) on the stream. Throws Error if the
+// runtime rejects the launch.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Stream& stream, Arguments&&... arguments) {
@@ -46,7 +47,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
       values);
 }
 
-// The dynamic shared memory of a block.
+// Returns the start of the block's dynamic shared memory.
 __device__ inline unsigned char* block_memory() {
   extern __shared__ __align__(16) unsigned char bytes[];
   return bytes;

@@ -33,7 +33,7 @@ class CudaRecording final : public Recording {
   ExecutableGraph executable_;
 };
 
-// Streams in capture, from construction to end(), or to destruction without end().
+// A running stream capture, from construction to end(), or to destruction without end().
 class Capture {
  public:
   explicit Capture(std::span<Stream* const> streams) : streams_(streams.begin(), streams.end()) {
@@ -57,7 +57,7 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // A stream joins the capture when it waits for a captured one.
+  // Lets all other streams join the capture, by waiting for an event of the captured stream.
   void fork() {
     keep_host_work_in(&tasks_);
     streams_.front()->record(*events_.front());
@@ -91,7 +91,8 @@ class Capture {
   }
 
   std::vector<Stream*> streams_;
-  std::vector<std::unique_ptr<CudaEvent>> events_;  // the fork, then one for each stream's end
+  std::vector<std::unique_ptr<CudaEvent>>
+      events_;  // the fork's, then one for the join of each stream
   std::deque<HostTask> tasks_;
   bool open_ = false;
 };

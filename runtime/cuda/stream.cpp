@@ -151,7 +151,8 @@ void CudaStream::resolve_stamps(bool reached) {
   clock_->release(stamped);
 }
 
-// Without a callback it blocks; with one it polls, which delays the end by at most one call.
+// Waits for all work of the stream. Without a callback it blocks in the runtime; with one it polls,
+// so that the wait ends at most one call of the callback late.
 cudaError_t CudaStream::wait_for_all() {
   if (!*poll_) {
     return cudaStreamSynchronize(stream_.get());

@@ -20,9 +20,10 @@ namespace cnn::cuda {
 
 using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
 
+// Creates an event with cudaEventCreateWithFlags. Throws Error on failure.
 EventHandle make_event(unsigned flags);
 
-// Orders streams. The event takes no timestamps, so it is cheap.
+// An event that orders streams. It takes no timestamps, which makes it cheap.
 class CudaEvent final : public Event {
  public:
   CudaEvent() : event_(make_event(cudaEventDisableTiming)) {}
@@ -32,30 +33,33 @@ class CudaEvent final : public Event {
   EventHandle event_;
 };
 
-// Converts the times of timing events to the host's clock. All streams of a device share it, so
-// that times of different streams compare.
+// Converts the times of timing events to the host's steady clock. All streams of a device share one
+// clock, so that times of different streams are comparable.
 class DeviceClock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // Called before an event is recorded: sets the origin, unless outstanding events count from it.
+  // Call before recording a timing event: sets the origin, unless recorded events still refer to
+  // it. Setting it synchronises the stream.
   void acquire(cudaStream_t stream);
+  // Returns the host time at which the device reached the event, which must be complete.
   TimePoint time_of(cudaEvent_t reached) const;
+  // Releases as many calls of acquire(), whose events are not needed any more.
   void release(std::size_t events);
 
  private:
   mutable std::mutex mutex_;
   EventHandle origin_;
   TimePoint origin_time_;
-  std::size_t acquired_ = 0;
+  std::size_t acquired_ = 0;  // recorded events that refer to the origin
 };
 
-// The first error of host work on a stream.
+// The first exception of host work on a stream. Thread-safe.
 class HostFailure {
  public:
   void keep(std::exception_ptr error);
   bool any() const;
-  void rethrow();  // and clears it
+  void rethrow();  // throws and clears the exception, if there is one
 
  private:
   mutable std::mutex mutex_;
@@ -66,7 +70,7 @@ class HostFailure {
 struct HostTask {
   std::function<void()> work;
   HostFailure* failure = nullptr;
-  std::atomic<bool> pending = false;  // of a task that runs once: queued or running
+  std::atomic<bool> pending = false;  // queued or running; always false in a captured graph
 };
 
 // A callback that runs while a thread waits for a device: repeatedly with true, and once with false
@@ -80,7 +84,7 @@ class CudaStream final : public Stream, public SharedHandle {
   // poll: shared with the device, which may set it later; empty: the host waits without polling.
   CudaStream(int priority, std::shared_ptr<DeviceClock> clock,
              std::shared_ptr<const PollCallback> poll);
-  ~CudaStream() override;  // finishes what is queued
+  ~CudaStream() override;  // blocks until all queued work has finished
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
@@ -106,7 +110,7 @@ class CudaStream final : public Stream, public SharedHandle {
 
   HostTask& free_task();  // blocks while all tasks are pending
   cudaError_t wait_for_all();
-  void resolve_stamps(bool reached);
+  void resolve_stamps(bool reached);  // reached: whether the stream has passed all of them
 
   std::array<HostTask, task_count> tasks_;
   std::size_t next_task_ = 0;
@@ -114,8 +118,8 @@ class CudaStream final : public Stream, public SharedHandle {
   HostFailure failure_;
   std::shared_ptr<DeviceClock> clock_;
   std::shared_ptr<const PollCallback> poll_;
-  std::vector<Stamp> stamps_;  // all that exist, for reuse
-  std::size_t stamped_ = 0;    // of stamps_: in use since the last synchronize()
+  std::vector<Stamp> stamps_;  // a pool, whose events are reused
+  std::size_t stamped_ = 0;    // the number of stamps_ in use since the last synchronize()
   std::shared_ptr<CUstream_st> stream_;
 };
 

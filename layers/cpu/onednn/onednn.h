@@ -16,7 +16,7 @@
 // class for all primitives, and the registration of rows.
 namespace cnn::layers::cpu {
 
-// How the axes of our tensor map to oneDNN's descriptor.
+// The mapping from the axes of our tensor to those of oneDNN's descriptor.
 enum class View : std::uint8_t {
   same,
   grouped,     // depthwise weights [C, 1, kh, kw] as groups, O, I, kh, kw = [C, 1, 1, kh, kw]

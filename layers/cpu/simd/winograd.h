@@ -5,7 +5,7 @@
 #include <iterator>
 
 // Convolutions with stride 1 by Winograd's minimal filtering algorithm, in tiles of outputs: F(4x4,
-// 3x3) takes 36 products for each tile and pair of channels instead of 144. As in A. Lavin, S.
+// 3x3) takes 36 products for each tile and pair of channels instead of 144. See A. Lavin, S.
 // Gray, "Fast Algorithms for Convolutional Neural Networks", 2015 (arXiv:1509.09308), section 4:
 //   y = A^T [(G w G^T) . (B^T x B)] A,  dw = G^T [(A dy A^T) . (B^T x B)] G.
 // Height and width have separate matrices, see winograd_lines.h: a window of 1 x 7 is transformed

@@ -11,7 +11,8 @@ bool read_number(std::string_view text, Number& into) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Takes what stands before the separator, and the separator, from the front of the text.
+// Removes the text before the separator, and the separator, from the front of the text and returns
+// it.
 std::string_view take_part(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);

@@ -5,13 +5,14 @@
 
 #include "layers/cuda/cudnn/plan.h"
 
-// Choices of engines as text, for files and for other ranks.
+// Serialises choices of engines as text, for the plan cache and for other ranks.
 namespace cnn::layers::cuda {
 
-// "62\t2=4,13=0\t1024": engine, settings ("-" for none) and bytes of workspace, with tabs between.
+// Returns the fields of a choice, separated by tabs: engine, knobs ("-" for none) and workspace in
+// bytes, such as "62\t2=4,13=0\t1024".
 std::string choice_fields(const Choice& choice);
 
-// Reads what choice_fields() wrote. Returns false where the text is something else.
+// Parses a text of choice_fields() into `into`. Returns false if the text is malformed.
 bool read_choice_fields(std::string_view text, Choice& into);
 
 }  // namespace cnn::layers::cuda

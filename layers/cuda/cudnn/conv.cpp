@@ -24,7 +24,7 @@ FindWorkspace find_in(Libraries& libraries) {
   };
 }
 
-// The chosen engine of cuDNN on the libraries' device.
+// Runs the cuDNN engine that `Libraries` has chosen, on its device.
 class CudnnEngine final : public ConvEngine {
  public:
   CudnnEngine(std::shared_ptr<Libraries> libraries, const ConvGraph& graph)

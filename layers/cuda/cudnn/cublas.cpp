@@ -8,7 +8,7 @@
 namespace cnn::layers::cuda {
 namespace {
 
-// The alignment of all operands; blocks of the memory plan have 64.
+// The alignment of all operands in bytes, which the memory plan's 64 bytes guarantee.
 constexpr std::uint32_t alignment = 16;
 
 cudaDataType_t cuda_type(DataType type) {
@@ -47,7 +47,8 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
                "set a preference of a product");
 }
 
-// cuBLAS counts columns first: a row-major matrix [rows, columns] is its [columns, rows].
+// Returns the layout of a row-major matrix. cuBLAS is column-major: a row-major [rows, columns]
+// matrix is its [columns, rows].
 cublasLtMatrixLayout_t layout_of(DataType type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   check_cublas(
@@ -57,7 +58,7 @@ cublasLtMatrixLayout_t layout_of(DataType type, std::int64_t rows, std::int64_t 
   return layout;
 }
 
-// As it lies in memory.
+// Returns the layout of an operand as it is stored, with exchanged dimensions if it is transposed.
 cublasLtMatrixLayout_t layout_of(DataType type, std::int64_t rows, std::int64_t columns,
                                  bool transposed) {
   return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
@@ -77,7 +78,8 @@ void check_cublas(cublasStatus_t status, const char* doing) {
         std::string("cuBLAS cannot ") + doing + ": " + cublasLtGetStatusString(status));
 }
 
-// out^T = b^T a^T: seen by columns, the row-major operands change places and need no copy.
+// Computes out^T = b^T a^T in cuBLAS's column-major terms: exchanging the operands makes row-major
+// matrices work without a copy.
 Product::Product(cublasLtHandle_t handle, const ProductShape& s)
     : handle_(handle),
       has_bias_(s.bias),
@@ -91,7 +93,7 @@ Product::Product(cublasLtHandle_t handle, const ProductShape& s)
   set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(s));
   if (s.bias) {
     set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(s.out));
-    // No address yet, but its alignment decides which algorithms there are.
+    // The address of the bias is not known yet, but the heuristics depend on its alignment.
     set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{alignment});
   }
   choose_algorithm(s.deterministic);
@@ -108,7 +110,7 @@ void Product::choose_algorithm(bool deterministic) {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     set(raw, name, alignment);
   }
-  if (deterministic) {  // sums of parts only in f32 and in workspace, then in one order
+  if (deterministic) {  // split-K only with f32 partial sums in the workspace, added in order
     set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   }

@@ -12,32 +12,34 @@
 
 namespace cnn::layers::cuda {
 
-// Throws Error "cuBLAS cannot <doing>: <status>" unless it succeeded.
+// Throws Error "cuBLAS cannot <doing>: <status>" unless the status is success.
 void check_cublas(cublasStatus_t status, const char* doing);
 
-// The workspace that every matrix product may use, whichever algorithm it takes: the algorithm is
-// chosen on the device, after memory is planned. 32 MiB is what NVIDIA recommends on Hopper.
+// The workspace of every matrix product, in bytes. It is the same for all algorithms, because the
+// algorithm is chosen on the device after memory is planned. NVIDIA recommends 32 MiB for Hopper.
 inline constexpr std::size_t product_workspace = std::size_t{32} << 20U;
 
-// out = relu(a b + bias) with out [rows, columns], a [rows, inner], b [inner, columns] and bias
-// [columns]; bias and ReLU are optional. All matrices are row-major; a transposed one has its sizes
-// exchanged in memory.
+// A GEMM with epilogue: out = relu(a b + bias) with out [rows, columns], a [rows, inner], b [inner,
+// columns] and bias [columns]; bias and ReLU are optional. All matrices are row-major. A transposed
+// operand is stored with its two dimensions exchanged.
 struct ProductShape {
   Required<std::int64_t> rows, columns, inner;
   bool a_transposed = false, b_transposed = false;
-  Required<DataType> in, out;  // the bias is of the type of out
+  Required<DataType> in, out;  // the bias has the type of out
   bool bias = false, relu = false;
   bool strict_f32 = false;  // f32 products are not rounded to TF32
   bool deterministic = true;
 };
 
+// The addresses of one run, in device memory.
 struct ProductOperands {
   const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
   std::byte* out = nullptr;
   std::byte* workspace = nullptr;  // product_workspace bytes, aligned to 16
 };
 
-// A matrix product with its algorithm, prepared for the calling thread's device.
+// A matrix product whose algorithm cuBLASLt's heuristics have chosen for the calling thread's
+// device.
 class Product {
  public:
   // The handle must outlive the product. Throws Error if cuBLAS has no algorithm for the shape.
@@ -53,7 +55,7 @@ class Product {
   cublasLtHandle_t handle_;
   bool has_bias_;
   Operation operation_;
-  Matrix a_, b_, out_;  // as cuBLAS names them: a is our b
+  Matrix a_, b_, out_;  // cuBLAS's operands: its a is our b, and its b is our a
   cublasLtMatmulAlgo_t algorithm_{};
 };
 

@@ -83,7 +83,8 @@ std::vector<Descriptor> Descriptor::descriptors(cudnnBackendAttributeName_t name
                                                 std::size_t at_most) const {
   std::vector<Descriptor> result;
   std::vector<cudnnBackendDescriptor_t> raw;
-  for (std::size_t i = 0; i < at_most; ++i) {  // cuDNN fills descriptors that exist already
+  for (std::size_t i = 0; i < at_most;
+       ++i) {  // cuDNN copies into descriptors that the caller has created
     raw.push_back(result.emplace_back(type).native());
   }
   const std::size_t got = get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, raw.size(), raw.data());

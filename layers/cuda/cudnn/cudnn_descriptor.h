@@ -9,15 +9,16 @@
 #include <string_view>
 #include <vector>
 
-// cuDNN's backend interface knows one kind of object, a descriptor: attributes are set, then it is
-// finalized, then it can be read and be an attribute of others.
+// RAII wrapper of cuDNN's backend API, in which every object is a descriptor: its attributes are
+// set, it is finalized, and then it can be queried and be an attribute of other descriptors.
 namespace cnn::layers::cuda {
 
-// Throws Error "cuDNN cannot <doing>: <status>: <what the library says of it>" unless it succeeded.
+// Throws Error "cuDNN cannot <doing>: <status>: <the library's message>" unless the status is
+// success.
 void check_cudnn(cudnnStatus_t status, std::string_view doing,
                  std::source_location at = std::source_location::current());
 
-// The type by which cuDNN names values of C++ type T.
+// cuDNN's attribute type for values of C++ type T.
 template <class T>
 inline constexpr cudnnBackendAttributeType_t attribute_type = CUDNN_TYPE_VOID_PTR;
 template <>
@@ -49,6 +50,7 @@ inline constexpr auto attribute_type<cudnnBackendNumericalNote_t> = CUDNN_TYPE_N
 template <>
 inline constexpr auto attribute_type<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
 
+// Owns one backend descriptor. All members throw Error if cuDNN reports a failure.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -61,12 +63,13 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, const T& value) {
     set(name, std::span<const T>(&value, 1));
   }
-  // A descriptor must be final when it is set; it is referred to, so keep it while this one lives.
+  // Set finalized descriptors as an attribute. cuDNN stores references: `value` must outlive this
+  // descriptor.
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
   void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
 
-  void finalize(std::string_view what);  // throws Error naming `what` if cuDNN refuses
-  bool try_finalize();                   // whether cuDNN accepts it
+  void finalize(std::string_view what);  // throws Error that names `what` if cuDNN refuses
+  bool try_finalize();                   // returns whether cuDNN accepts the descriptor
 
   template <class T>
   T get(cudnnBackendAttributeName_t name) const {
@@ -74,7 +77,7 @@ class Descriptor {
     get(name, attribute_type<T>, 1, &value);
     return value;
   }
-  // At most this many values.
+  // Returns the values of an attribute, at most this many.
   template <class T>
   std::vector<T> get_all(cudnnBackendAttributeName_t name, std::size_t at_most) const {
     std::vector<T> values(at_most);
@@ -82,7 +85,7 @@ class Descriptor {
     return values;
   }
   std::string text(cudnnBackendAttributeName_t name) const;
-  // Descriptors of a type that another one holds; all of them, or at most that many.
+  // Returns the descriptors of this type that the attribute holds, at most this many.
   std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name,
                                       cudnnBackendDescriptorType_t type, std::size_t at_most) const;
   std::size_t count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const;

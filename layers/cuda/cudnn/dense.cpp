@@ -22,11 +22,11 @@ TensorDesc matrix(const Shape& shape, DataType type) {
   return desc;
 }
 
-// How a node becomes a product of its first two operands; a bias is the third.
+// A dense layer's node as a matrix product of its first two operands; the bias is the third.
 struct DensePlan {
   KernelSpec spec{};
   ProductShape product;
-  bool bias_gradient = false;  // out[1], sums over the rows of in[1]
+  bool bias_gradient = false;  // out[1] gets the column sums of in[1]
 };
 
 std::optional<DensePlan> plan_of(const Dense& op, const Signature& asked) {
@@ -51,7 +51,7 @@ std::optional<DensePlan> plan_of(const Dense& op, const Signature& asked) {
   return plan;
 }
 
-// dx [N, K] = dy [N, M] w [K, M]^T
+// Plans dx [N, K] = dy [N, M] w [K, M]^T.
 std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signature& asked) {
   const DataType type = asked.in[0].type;
   if (!is_product_type(type)) {
@@ -70,7 +70,7 @@ std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signatur
   return plan;
 }
 
-// dw [K, M] = x [N, K]^T dy [N, M], in f32 whatever the operands are.
+// Plans dw [K, M] = x [N, K]^T dy [N, M], which is f32 for operands of any type.
 std::optional<DensePlan> plan_of(const DenseBackwardWeights& op, const Signature& asked) {
   const DataType type = asked.in[0].type;
   if (!is_product_type(type)) {

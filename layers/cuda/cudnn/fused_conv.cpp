@@ -23,7 +23,7 @@ FindFusedWorkspace find_in(Libraries& libraries) {
   };
 }
 
-// The chosen engine of cuDNN on the libraries' device.
+// Runs the cuDNN engine that `Libraries` has chosen, on its device.
 class CudnnEngine final : public FusedEngine {
  public:
   CudnnEngine(std::shared_ptr<Libraries> libraries, const FusedGraph& graph)

@@ -14,7 +14,7 @@ void add_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries
 // Adds only the rows whose kernels are a library's.
 void add_library_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries);
 
-// The layout of images within a network.
+// Returns the layout of images inside a network on CUDA devices.
 inline Layout preferred_layout(DataType /*type*/) { return Layout::nhwc; }
 
 }  // namespace cnn::layers::cuda

@@ -17,17 +17,18 @@
 namespace cnn::layers::cuda {
 namespace {
 
-// cuDNN's heuristics put the best engine first or nearly so; later ones are rarely worth the time.
+// The candidates that tuning measures per graph: cuDNN's heuristics rank the fastest engine among
+// the first, and measuring more rarely pays.
 constexpr std::size_t tuned_candidates = 12;
 
-// For an engine that does not run: all that the heuristics know within reason.
+// The candidates for replacing an engine that fails to run.
 constexpr std::size_t replacement_candidates = 40;
 
-constexpr std::string_view no_engine = "none";       // in the text for other ranks
-constexpr std::string_view node_mark = "seconds\t";  // there: seconds of a node follow
-constexpr std::string_view cached_node = "node ";    // before the key of a node in the cache
+constexpr std::string_view no_engine = "none";       // in choices_text(): a graph without engine
+constexpr std::string_view node_mark = "seconds\t";  // in choices_text(): a line with node seconds
+constexpr std::string_view cached_node = "node ";    // prefix of a node's key in the plan cache
 
-// As the plan cache writes them.
+// Returns the seconds as text, rounded as the plan cache stores them.
 std::string seconds_text(double seconds) {
   std::ostringstream text;
   text << seconds;
@@ -78,8 +79,8 @@ Libraries::Libraries(Machine machine, LibraryOptions options, Device& device,
   }
 }
 
-// A sixteenth of the device for one node: much less than the activations of any batch worth
-// running.
+// Returns the limits of choosable engines. A workspace may take a sixteenth of the device memory,
+// far less than the activations of any practical batch.
 Limits Libraries::limits(bool compiled) const {
   return {.deterministic = options_.deterministic,
           .strict_f32 = options_.strict_f32,
@@ -87,7 +88,8 @@ Limits Libraries::limits(bool compiled) const {
           .workspace = machine_.memory_bytes / 16};
 }
 
-// The candidates depend on these options, so a choice belongs to them.
+// Returns the key with the options that restrict the candidates, because a choice is valid only for
+// these options.
 std::string Libraries::cache_key(const std::string& key) const {
   return key + (options_.deterministic ? "" : " nondeterministic") +
          (options_.strict_f32 ? " strict" : "");
@@ -109,7 +111,7 @@ std::optional<Choice> Libraries::cached(const std::string& key, const NativeGrap
     return std::nullopt;
   }
   try {
-    // The plan says anew how much workspace it needs, and shows that cuDNN still has it.
+    // Building the plan again yields its workspace and shows that cuDNN still has the engine.
     entry->choice.workspace = Plan(graph, entry->choice).workspace();
   } catch (const Error& error) {
     notes_.push_back("plan cache: " + to_string(entry->choice) + " for " + key +
@@ -193,7 +195,8 @@ std::optional<Choice> Libraries::find_out(const std::string& key, const Build& b
   return proposed.front();
 }
 
-// Nothing: nothing is timed, or the operands do not fit the device.
+// Returns the fastest choice by measurement; nothing if tuning is off or its time is used up, or if
+// the operands do not fit the device.
 std::optional<Choice> Libraries::timed(const std::string& key, const NativeGraph& graph) {
   if (tuner_ == nullptr) {
     return std::nullopt;
@@ -247,12 +250,12 @@ std::optional<double> Libraries::node_seconds(
     }
     before = counts_.tuning_seconds;
   }
-  // Not under the lock: the kernel of the node asks for its engine.
+  // measure() must not run under the lock, because making the node's kernel calls choose().
   const auto start = std::chrono::steady_clock::now();
   const std::optional<double> measured = measure();
   const double took = seconds_since(start);
   const std::scoped_lock lock(mutex_);
-  counts_.tuning_seconds = before + took;  // with what its engine took
+  counts_.tuning_seconds = before + took;  // `took` includes the tuning of the node's engine
   if (!measured) {
     return std::nullopt;
   }
@@ -295,7 +298,7 @@ std::shared_ptr<const Plan> Libraries::next_plan(const std::string& key, const B
   const std::scoped_lock lock(mutex_);
   std::shared_ptr<const Ready>& ready = plans_.at(key);
   if (&ready->plan != &failed) {
-    return {ready, &ready->plan};  // another node of the same graph has changed it
+    return {ready, &ready->plan};  // another node of the same graph has already replaced it
   }
   std::vector<Choice>& refused = refused_[key];
   refused.push_back(ready->choice);

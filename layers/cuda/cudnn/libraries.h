@@ -55,7 +55,7 @@ class Libraries {
   std::optional<Choice> choose(const std::string& key, const Build& build);
 
   // Returns the chosen plan, built for a live device; all nodes of the same graph share it. Throws
-  // Error if there is none, or if it needs more workspace than choose() said.
+  // Error if there is none, or if it needs more workspace than choose() returned.
   std::shared_ptr<const Plan> plan(const std::string& key, const Build& build);
 
   // Replaces a plan that cuDNN has built but does not run, for the reason `why`, for all nodes of
@@ -64,16 +64,16 @@ class Libraries {
   std::shared_ptr<const Plan> next_plan(const std::string& key, const Build& build,
                                         const Plan& failed, const std::string& why);
 
-  // Returns the seconds of a node, by the key of NodeSeconds: as told before, from the cache, or
-  // what measure() returns while engines are timed too and within the same seconds. Rounded as the
-  // cache keeps them, so that later runs decide alike. Nothing: they are not known.
+  // Returns the seconds of a node, by the key of NodeSeconds: as returned before, from the cache,
+  // or by measure() if tuning is on and has time left. They are rounded as the cache stores them,
+  // so that later runs make the same decisions. Returns nothing if they are unknown.
   std::optional<double> node_seconds(const std::string& key,
                                      const std::function<std::optional<double>()>& measure);
   // Makes node_seconds() return nothing from now on, here and for ranks that adopt() later.
   void forget_node_seconds();
 
-  // Handles of a live device; throws Error without one. cudnn() enqueues on that stream from now
-  // on.
+  // Return the libraries' handles; throw Error without a live device. cudnn() makes its handle
+  // enqueue on this stream.
   cudnnHandle_t cudnn(Stream& stream) const;
   cublasLtHandle_t cublas() const;
 
@@ -89,8 +89,8 @@ class Libraries {
   // Counts of choices by their origin: the cache, the tuner, cuDNN's heuristics, or another rank.
   struct Counts {
     std::size_t cached = 0, tuned = 0, guessed = 0, adopted = 0;
-    std::size_t untimed = 0;      // of those guessed, that the seconds did not suffice for
-    std::size_t timed_nodes = 0;  // by node_seconds(), here and now
+    std::size_t untimed = 0;      // guessed because the time of tuning was used up
+    std::size_t timed_nodes = 0;  // measured by node_seconds() in this run
     double tuning_seconds = 0;
   };
   Counts counts() const;

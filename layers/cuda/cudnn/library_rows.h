@@ -5,7 +5,7 @@
 #include "layers/cuda/cudnn/libraries.h"
 #include "runtime/kernel.h"
 
-// The rows whose kernels are a library's; kernels.cpp lists them.
+// Registration of the kernels that run a library's engine; kernels.cpp lists these functions.
 namespace cnn::layers::cuda {
 
 void add_conv_rows(KernelTable& table, const std::shared_ptr<Libraries>& libraries);  // cuDNN

@@ -40,15 +40,15 @@ Descriptor tensor_descriptor(const OperationGraph::Tensor& tensor, Id id) {
   descriptor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(s.begin(), s.end()));
   descriptor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(strides));
   descriptor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-  // Blocks of the memory plan are aligned to 64 bytes, parts of images to 16; no engine gains by
-  // more than that.
+  // Blocks of the memory plan are aligned to 64 bytes, but images inside a concatenation only to
+  // 16, the widest access of a thread.
   descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16});
   descriptor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, tensor.inner);
   descriptor.finalize("a tensor " + to_string(s));
   return descriptor;
 }
 
-// The attributes by which the operation of a direction takes its operands.
+// The names of a convolution operation's attributes, which depend on the direction.
 struct ConvolutionNames {
   cudnnBackendDescriptorType_t type;
   Name window, x, w, y, alpha, beta;
@@ -127,7 +127,7 @@ Descriptor function_descriptor(OperationGraph::Function function) {
   return kind;
 }
 
-// Makes the descriptor of each operation; `parts` keeps what it refers to besides tensors.
+// Creates the descriptor of each operation; `parts` receives the descriptors that it references.
 class Operations {
  public:
   Operations(std::span<const Descriptor> tensors, std::vector<Descriptor>& parts)

@@ -7,10 +7,10 @@
 
 namespace cnn::layers::cuda {
 
-// A graph of operations as cuDNN has it. Needs no device.
+// A cuDNN backend operation graph, built from an OperationGraph. It needs no device.
 class NativeGraph {
  public:
-  // The target must outlive this. Throws Error if cuDNN does not take the graph.
+  // The target must outlive the graph. Throws Error if cuDNN rejects the graph.
   NativeGraph(const OperationGraph& graph, const Target& target);
 
   const Descriptor& native() const { return graph_; }
@@ -20,7 +20,7 @@ class NativeGraph {
  private:
   OperationGraph source_;
   const Target& target_;
-  std::vector<Descriptor> parts_;  // what the graph refers to
+  std::vector<Descriptor> parts_;  // the descriptors that graph_ references
   Descriptor graph_;
 };
 

@@ -10,7 +10,7 @@
 namespace cnn::layers::cuda {
 namespace {
 
-// Bytes of operands end at a multiple of this, so that an engine may read in whole vectors.
+// The minimum size of a buffer in bytes, so that an engine may read whole vectors.
 constexpr std::size_t granule = 64;
 
 }  // namespace
@@ -19,7 +19,7 @@ std::optional<double> NodeTimer::seconds_of(const KernelTable& table, const Op& 
                                             const Signature& signature) {
   try {
     return run(table, op, signature);
-  } catch (const Error&) {  // an engine that has a plan may still not run
+  } catch (const Error&) {  // an engine may fail to run although it has a plan
     return std::nullopt;
   }
 }
@@ -41,7 +41,7 @@ std::optional<double> NodeTimer::run(const KernelTable& table, const Op& op,
   }
   std::vector<Buffer> buffers;
   const auto view_of = [&](const TensorDesc& desc) {
-    const bool image = desc.shape.rank() == 4;  // vectors may be variances
+    const bool image = desc.shape.rank() == 4;  // vectors may be variances, which are positive
     buffers.push_back(timer_.filled(std::max(desc.extent(), granule), desc.type, !image));
     return TensorView{.desc = desc, .data = buffers.back().data()};
   };

@@ -9,7 +9,8 @@
 namespace cnn::layers::cuda {
 namespace {
 
-// The engine with its settings, as cuDNN takes them; nothing if it does not.
+// Returns the descriptors of an engine configuration, the configuration last; nothing if cuDNN
+// rejects the engine or a knob.
 std::optional<std::vector<Descriptor>> configure(const NativeGraph& graph, const Choice& choice) {
   std::vector<Descriptor> parts;
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -64,7 +65,7 @@ bool is_allowed(const Descriptor& engine, const Limits& limits) {
   const auto has = [&](cudnnBackendNumericalNote_t note) {
     return std::ranges::find(numerical, note) != numerical.end();
   };
-  // Sums are in f32 by the definition of the op.
+  // The ops define their sums in f32, which excludes reduced-precision reductions.
   if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
       (limits.deterministic && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))) {
     return false;
@@ -91,14 +92,14 @@ std::string to_string(const Choice& choice) {
 
 namespace {
 
-// Goes through what the heuristics propose.
+// Collects the engine configurations that cuDNN's heuristics propose and the limits allow.
 class Candidates {
  public:
   Candidates(const NativeGraph& graph, const Limits& limits, std::size_t at_most)
       : graph_(graph), limits_(limits), at_most_(at_most) {}
 
   std::vector<Choice> collect() {
-    // The second mode adds plain engines that run nearly everything.
+    // The fallback mode proposes general engines that support almost every graph.
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
       propose(mode);
     }
@@ -120,7 +121,7 @@ class Candidates {
       heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *properties);
     }
     if (!heuristics.try_finalize()) {
-      return;  // the mode knows nothing of such graphs
+      return;  // this mode does not support the graph
     }
     const std::size_t count =
         heuristics.count(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR);
@@ -139,7 +140,7 @@ class Candidates {
       return;
     }
     Choice choice = choice_of(config, engine.front());
-    try {  // the choice as data must be enough to build it again
+    try {  // a plan is built from the choice as data, as a later run will do
       choice.workspace = Plan(graph_, choice).workspace();
     } catch (const Error&) {
       return;
@@ -155,7 +156,7 @@ class Candidates {
   const Limits& limits_;
   std::size_t at_most_;
   std::vector<Choice> accepted_;
-  std::optional<Choice> smallest_;  // of those above the limit
+  std::optional<Choice> smallest_;  // by workspace, among those above the limit
 };
 
 }  // namespace

@@ -39,10 +39,10 @@ struct Limits {
 // heuristics expect them to be fast. Returns none if cuDNN cannot run the graph within the limits.
 std::vector<Choice> candidates(const NativeGraph& graph, const Limits& limits, std::size_t at_most);
 
-// The addresses of a plan's tensors in cuDNN's form: one for each place where a plan runs.
+// A variant pack: the addresses of a plan's tensors in cuDNN's form. Each caller of a plan has one.
 class Arguments {
  public:
-  // Makes a new list only if addresses differ from the previous call's.
+  // Builds a new descriptor only if the addresses differ from those of the previous call.
   const Descriptor& bind(std::span<const std::int64_t> ids, std::span<void* const> pointers,
                          void* workspace);
 

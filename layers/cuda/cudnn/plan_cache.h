@@ -15,8 +15,8 @@ namespace cnn::layers::cuda {
 // holds seconds and no engine. With equal files a device computes equal bits.
 class PlanCache {
  public:
-  // For whom lines are read and written. Lines for others stay in the file and are not used.
-  // Each of these may change which engine is the fastest, or which bits it computes.
+  // The owner of the lines that are read and written; lines of other owners stay in the file
+  // unused. Each member may change which engine is the fastest, or which bits it computes.
   struct Owner {
     std::string device;  // "NVIDIA H200"
     std::string driver;  // "580.65.06 for CUDA 13.0"
@@ -28,8 +28,8 @@ class PlanCache {
     double seconds = 0;
   };
 
-  // Reads the file. may_create: a missing file is empty. Throws Error that names the file, and the
-  // line if it is none of ours.
+  // Reads the file. may_create: a missing file counts as empty. Throws Error with the file, and
+  // with the line if it is malformed.
   PlanCache(std::filesystem::path file, const Owner& owner, bool may_create);
 
   std::optional<Entry> find(const std::string& key) const;

@@ -8,7 +8,7 @@ namespace cnn::layers::cuda {
 Target Target::described(const std::string& device_json) {
   Target target;
   target.properties_.emplace(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  // The text ends with a zero, which counts.
+  // The attribute's size includes the terminating zero.
   target.properties_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
                           std::span<const char>(device_json.c_str(), device_json.size() + 1));
   target.properties_->finalize("the stored description of a device");

@@ -11,7 +11,8 @@ namespace cnn::layers::cuda {
 
 using CudnnHandle = cnn::cuda::Handle<cudnnHandle_t, cudnnDestroy>;
 
-// The device for which cuDNN makes plans: a live device, or one that is only described.
+// The device for which cuDNN builds plans: a live device, or serialised properties of an absent
+// one.
 class Target {
  public:
   // Makes a target of a description that was read from a device, see Machine::device_json. Throws

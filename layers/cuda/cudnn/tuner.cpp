@@ -63,7 +63,7 @@ std::optional<Tuner::Timed> Tuner::fastest(const NativeGraph& graph,
       if (!best || seconds < best->seconds) {
         best = Timed{choice, seconds};
       }
-    } catch (const Error& error) {  // an engine that has a plan may still not run
+    } catch (const Error& error) {  // an engine may fail to run although it has a plan
       refused = error.what();
     }
   }

@@ -10,7 +10,7 @@
 
 namespace cnn::layers::cuda {
 
-// Times plans on a device, on operands and workspace of their true size.
+// The autotuner: measures cuDNN plans on the device, with operands and workspace of the real size.
 class Tuner {
  public:
   // Both must outlive the tuner.
@@ -20,12 +20,13 @@ class Tuner {
     Choice choice;
     double seconds = 0;  // of one run
   };
-  // The fastest of choices that have a plan. Nothing: the operands do not fit the device. Throws
-  // Error if no choice runs.
+  // Returns the fastest of the choices with its time; nothing if the operands do not fit the
+  // device. Throws Error if no choice runs.
   std::optional<Timed> fastest(const NativeGraph& graph, std::span<const Choice> choices);
 
  private:
-  // The operands of a graph on the device, filled; nothing if they do not fit with the workspace.
+  // Returns filled device buffers for the stored tensors of a graph; nothing if they do not fit the
+  // device together with the workspace.
   std::optional<std::vector<Buffer>> operands_of(const OperationGraph& graph,
                                                  std::size_t workspace);
   double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);
