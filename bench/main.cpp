@@ -18,6 +18,7 @@
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
 #include "bench/machine/gpu_module.h"
+#include "bench/machine/openmp_spin.h"
 #include "bench/page/page.h"
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/failure.h"
@@ -272,6 +273,7 @@ std::optional<CommandLine> read_flags(std::span<const std::string> words,
 }  // namespace
 
 int main(int argc, char** argv) {
+  limit_openmp_spinning(program_path(), argv);
   const auto process_start = std::chrono::steady_clock::now();
   guard_standard_streams();
   Console console;

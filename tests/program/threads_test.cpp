@@ -1,7 +1,9 @@
 // Tests which settings decide the number of threads that run kernels, and their placement.
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sched.h>
 #include <string>
 #include <vector>
@@ -10,6 +12,28 @@
 
 namespace cnn::tests {
 namespace {
+
+// Removes an environment variable from started programs until the end of the scope.
+class WithoutVariable {
+ public:
+  explicit WithoutVariable(const char* variable) : variable_(variable) {
+    if (const char* const value = std::getenv(variable)) {
+      value_ = value;
+      unsetenv(variable);
+    }
+  }
+  ~WithoutVariable() {
+    if (value_) {
+      setenv(variable_, value_->c_str(), 1);
+    }
+  }
+  WithoutVariable(const WithoutVariable&) = delete;
+  WithoutVariable& operator=(const WithoutVariable&) = delete;
+
+ private:
+  const char* variable_;
+  std::optional<std::string> value_;
+};
 
 // Returns the number of threads that a run reports.
 int threads_of_a_run(const std::vector<std::string>& more = {}) {
@@ -53,6 +77,19 @@ TEST(Threads, AreAsManyAsProcessorsThatTheUserBindsThemTo) {
   const std::string here = std::to_string(sched_getcpu());  // a processor that the process may use
   const Environment one("GOMP_CPU_AFFINITY", here.c_str());
   EXPECT_EQ(threads_of_a_run(), 1);
+}
+
+// OMP_DISPLAY_ENV lets the library print what it has read.
+TEST(Threads, SpinForTensOfMicrosecondsUnlessTheUserSaysHowTheyWait) {
+  const Environment display("OMP_DISPLAY_ENV", "verbose");
+  const WithoutVariable no_policy("OMP_WAIT_POLICY"), no_count("GOMP_SPINCOUNT");
+  const std::vector<std::string> flags{"--device=cpu", "--list_models"};
+  const std::string limited = "GOMP_SPINCOUNT = '2000'";
+  const Finished by_default = run_program(flags);
+  EXPECT_EQ(by_default.status, 0);
+  EXPECT_NE(by_default.err.find(limited), std::string::npos) << by_default.err;
+  const Environment policy("OMP_WAIT_POLICY", "active");
+  EXPECT_EQ(run_program(flags).err.find(limited), std::string::npos);
 }
 
 }  // namespace

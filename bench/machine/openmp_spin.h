@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace cnn::bench {
+
+// Idle OpenMP threads spin before they sleep. GNU's library lets them spin for milliseconds, so
+// that a thread whose partner has lost its core to another process burns the core that the partner
+// needs: beside two busy loops a step of resnet20 takes ten times as long. Spinning is limited here
+// to tens of microseconds, which outlast the pauses within a step; on an idle machine both are
+// equally fast.
+inline constexpr int openmp_spin_count = 2000;  // GOMP_SPINCOUNT
+
+// Returns whether the environment leaves the waiting of idle threads to the library: neither
+// OMP_WAIT_POLICY nor GOMP_SPINCOUNT is set. `lookup` is std::getenv in a program.
+bool leaves_spinning_open(const char* (*lookup)(const char* name));
+
+// Starts the program at this absolute path once more in this process with GOMP_SPINCOUNT set,
+// because the library reads it only while it is loaded. Returns at once if the user has chosen how
+// threads wait, or if the program cannot be started again, as when a debugger's loader runs it:
+// then it goes on as it is.
+void limit_openmp_spinning(const std::string& path, char** argv);
+
+}  // namespace cnn::bench
