@@ -28,8 +28,8 @@ struct Bf16PackRows {
 
 // The contribution of some rows of images to a weight gradient. A tap is one element of the window.
 struct Bf16Gradient {
-  // Packed rows: x [in_blocks][kernel_w][images][x_rows], dy [out_blocks][images][rows]. Of each
-  // column of the window, x has its own copy, so that all pairs meet those of dy.
+  // Packed rows: x [in_blocks][kernel_w][images][x_rows], dy [out_blocks][images][rows]. Each
+  // column of the window has its own copy of x, so that all pairs meet those of dy.
   const std::uint16_t *x = nullptr, *dy = nullptr;
   std::int64_t in_blocks = 0, out_blocks = 0, kernel_h = 1, kernel_w = 1;
   std::int64_t images = 0, rows = 0, pairs = 0;  // of dy
