@@ -10,15 +10,15 @@ namespace {
 
 // The packed rows of two blocks of outputs and of one of inputs, 192 bytes for each pair, take
 // about half of a first-level cache; the sums of a slab at most 256 KiB of a second-level one.
-constexpr std::int64_t most_pairs = 128, most_tiles_of_slab = 256;
+constexpr std::int64_t max_pairs = 128, max_tiles_of_slab = 256;
 
 // Enough items for many threads, and parts of enough pairs to outweigh the adding of their sums.
-constexpr std::int64_t enough_items = 16, least_pairs_of_part = 256, most_parts = 64;
+constexpr std::int64_t enough_items = 16, min_pairs_of_part = 256, max_parts = 64;
 
 // The most blocks of a square slab.
 std::int64_t slab_side(std::int64_t taps) {
   std::int64_t side = 1;
-  while ((side + 1) * (side + 1) * taps <= most_tiles_of_slab) {
+  while ((side + 1) * (side + 1) * taps <= max_tiles_of_slab) {
     ++side;
   }
   return side;
@@ -35,7 +35,7 @@ Bf16WeightsGradient::Rows Bf16WeightsGradient::rows_of(const Bf16GradientProblem
   const Shape &x = problem.x.shape, &y = problem.y.shape;
   Rows rows{.count = y[2], .width = y[3], .x_count = x[2], .x_width = x[3]};
   if (is_pointwise(problem)) {
-    std::int64_t joined = std::clamp<std::int64_t>(2 * most_pairs / y[3], 1, y[2]);
+    std::int64_t joined = std::clamp<std::int64_t>(2 * max_pairs / y[3], 1, y[2]);
     while (y[2] % joined != 0) {
       --joined;
     }
@@ -53,13 +53,13 @@ Bf16WeightsGradient::Bf16WeightsGradient(const Bf16GradientProblem& problem, con
   slabs_in_ = divide_up(problem.in_blocks(), side);
   slabs_out_ = divide_up(problem.out_blocks(), side);
   const std::int64_t images = problem.x.shape[0];
-  const std::int64_t rows = std::max<std::int64_t>(1, most_pairs / rows_.pairs());
+  const std::int64_t rows = std::max<std::int64_t>(1, max_pairs / rows_.pairs());
   segments_per_image_ = divide_up(rows_.count, rows);
   images_per_segment_ = std::clamp<std::int64_t>(rows / rows_.count, 1, images);
   const std::int64_t pairs = images * rows_.count * rows_.pairs();
   parts_ = std::clamp<std::int64_t>(
-      std::min(divide_up(enough_items, slabs()), pairs / least_pairs_of_part), 1,
-      std::min(most_parts, segments()));
+      std::min(divide_up(enough_items, slabs()), pairs / min_pairs_of_part), 1,
+      std::min(max_parts, segments()));
 }
 
 std::int64_t Bf16WeightsGradient::segments() const {
@@ -256,7 +256,7 @@ void Bf16WeightsGradient::add_parts(const Scratch& scratch, float* dw) const {
   const std::int64_t count = sums_of_part() - gradient_block;
   parallel_for(count / gradient_tile, elements_per_thread / gradient_tile / parts_ + 1,
                [&](std::int64_t first, std::int64_t last) {
-                 std::array<const void*, most_parts> parts{};
+                 std::array<const void*, max_parts> parts{};
                  for (std::int64_t part = 0; part < parts_; ++part) {
                    parts[static_cast<std::size_t>(part)] =
                        scratch.sums + part * sums_of_part() + first * gradient_tile;
