@@ -33,7 +33,7 @@ WHOLE = re.compile(r"(What follows|By default|By then|Of course)\b|[^.]*\?")
 FILE_NAME = re.compile(r"(?<![\w./*<>{}-])((?:[\w-]+/)*[\w-]+\.(?:h|cpp|cu|cuh|py|sh|md|cmake|tsv))(?![\w*])")
 # Files of others, and names that stand for any file of a kind.
 PLACEHOLDER = re.compile(r"(^|[/_])x[._]")  # the x of a name that stands for any
-OTHER_FILES = {"x_avx2.cpp", "x_avx512.cpp", "compare.py", "syncedmem.cpp", "DIR/scripts/gpu_check.sh"}
+OTHER_FILES = {"x_avx2.cpp", "x_avx512.cpp", "x_avx512_bf16.cpp", "compare.py", "syncedmem.cpp", "DIR/scripts/gpu_check.sh"}
 
 CALL = re.compile(r"(?<![\w.:>/-])((?:[a-z_]\w*::)*[A-Za-z_]\w*)\(\)")
 QUALIFIED = re.compile(r"(?<![\w:])((?:[A-Za-z_]\w*::)+[A-Za-z_]\w*)")

@@ -29,7 +29,9 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
   }
 }
 
-const Loops& loops_for(const Isa& isa) { return isa.avx512 ? avx512_loops() : avx2_loops(); }
+const Loops& loops_for(const Isa& isa) {
+  return isa.avx512_bf16 ? avx512_bf16_loops() : isa.avx512 ? avx512_loops() : avx2_loops();
+}
 
 void add_kernels(KernelTable& table, const KernelChoice& choice) {
   if (choice.isa.avx2 && choice.winograd) {

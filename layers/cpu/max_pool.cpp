@@ -65,7 +65,9 @@ void run_max_pool(RowLoop loop, const Window& window, const Operands& o) {
 }  // namespace
 
 void add_max_pool_rows(KernelTable& table, const Isa& isa) {
-  const MaxPoolLoops& loops = isa.avx512 ? avx512_max_pool() : avx2_max_pool();
+  const MaxPoolLoops& loops = isa.avx512_bf16 ? avx512_bf16_max_pool()
+                              : isa.avx512    ? avx512_max_pool()
+                                              : avx2_max_pool();
   table.add<MaxPool>(
       [](const MaxPool& op, const Signature& asked) -> std::optional<KernelSpec> {
         const std::int64_t taps = op.window.kernel_h * op.window.kernel_w;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/cpu/bf16_gradient.h"
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/onednn/relu.h"
 #include "layers/cpu/pointwise_gradient.h"
@@ -226,38 +227,71 @@ std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& o
   return PointwiseProblem{.x = s.in[0], .y = s.in[1], .bias = op.attributes.bias};
 }
 
-// Describes our kernel where oneDNN's takes the images as asked and would leave the gradient in the
-// order in which ours does, so that the parameter's packing is the same with either.
-std::optional<KernelSpec> describe_pointwise(const Conv2dBackwardWeights& op,
-                                             const Signature& asked, const Target& target,
-                                             std::int64_t min_pixels) {
-  const std::optional<PointwiseProblem> problem = pointwise_problem(op, asked, min_pixels);
-  if (!problem) {
-    return std::nullopt;
-  }
+// Describes a kernel of ours where oneDNN's takes the images as asked and would leave the gradient
+// in the order in which ours does, so that the parameter's packing is the same with either.
+template <class Work>
+std::optional<KernelSpec> describe_own(const Conv2dBackwardWeights& op, const Signature& asked,
+                                       const Target& target, const Work& kernel) {
   std::optional<KernelSpec> spec = detail::describe(
       op, asked, [&] { return plan_backward_weights(op, asked, target); }, target.engine);
-  const dnnl::memory::desc order({op.w_shape[0], op.w_shape[1], 1, 1}, dnnl::memory::data_type::f32,
+  const Shape& w = op.w_shape;
+  const dnnl::memory::desc order({w[0], w[1], w[2], w[3]}, dnnl::memory::data_type::f32,
                                  dnnl::memory::format_tag::ABcd16b16a);
   if (!spec || spec->in != asked.in || memory_desc(spec->out[0]) != order) {
     return std::nullopt;
   }
-  const PointwiseWeightsGradient kernel(*problem, loops_for(target.isa));
   spec->workspace = kernel.workspace();
   spec->extra_traffic = kernel.traffic_between();
   return spec;
 }
 
-void add_pointwise_row(KernelTable& table, const Isa& isa, std::int64_t min_pixels) {
+// Adds Work for the gradients for which problem_of(op, signature) is not empty.
+template <class Work, class ProblemOf>
+void add_own_gradient_row(KernelTable& table, const Isa& isa, ProblemOf problem_of) {
   const Target target{cpu_engine(), isa};
   table.add<Conv2dBackwardWeights>(
-      [target, min_pixels](const Conv2dBackwardWeights& op, const Signature& asked) {
-        return describe_pointwise(op, asked, target, min_pixels);
+      [target, problem_of](const Conv2dBackwardWeights& op,
+                           const Signature& asked) -> std::optional<KernelSpec> {
+        const auto problem = problem_of(op, asked);
+        return problem ? describe_own(op, asked, target, Work(*problem, loops_for(target.isa)))
+                       : std::nullopt;
       },
-      [isa, min_pixels](const Conv2dBackwardWeights& op, const Signature& s) {
-        return own_kernel(
-            PointwiseWeightsGradient(pointwise_problem(op, s, min_pixels).value(), loops_for(isa)));
+      [isa, problem_of](const Conv2dBackwardWeights& op, const Signature& s) {
+        return own_kernel(Work(problem_of(op, s).value(), loops_for(isa)));
       });
+}
+
+void add_pointwise_row(KernelTable& table, const Isa& isa, std::int64_t min_pixels) {
+  add_own_gradient_row<PointwiseWeightsGradient>(
+      table, isa, [min_pixels](const Conv2dBackwardWeights& op, const Signature& s) {
+        return pointwise_problem(op, s, min_pixels);
+      });
+}
+
+// Returns the problem if our kernel for bf16 can run it, else nothing.
+std::optional<Bf16GradientProblem> bf16_problem(const Conv2dBackwardWeights& op,
+                                                const Signature& s) {
+  const bool blocks =
+      s.in[0].shape[1] % gradient_block == 0 && s.in[1].shape[1] % gradient_block == 0;
+  if (!blocks || op.attributes.depthwise) {
+    return std::nullopt;
+  }
+  for (const TensorDesc& image : s.in) {
+    if (image.type != DataType::bf16 || image.layout != Layout::nchw16c) {
+      return std::nullopt;
+    }
+  }
+  return Bf16GradientProblem{
+      .x = s.in[0], .y = s.in[1], .window = op.attributes.window, .bias = op.attributes.bias};
+}
+
+// Returns whether products of bf16 pairs by vectors are the fastest of the processor.
+bool has_bf16_gradients(const Isa& isa) {
+  return isa.avx512_bf16 && multiplies_bf16_fast(isa) && !isa.amx_bf16;
+}
+
+void add_bf16_gradient_row(KernelTable& table, const Isa& isa) {
+  add_own_gradient_row<Bf16WeightsGradient>(table, isa, bf16_problem);
 }
 
 void add_direct_rows(KernelTable& table, const Isa& isa) {
@@ -272,6 +306,9 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (isa.avx512) {
     add_pointwise_row(table, isa, min_pixels_of_pointwise);
   }
+  if (has_bf16_gradients(isa)) {
+    add_bf16_gradient_row(table, isa);
+  }
   add_direct_rows(table, isa);
 }
 
@@ -281,6 +318,9 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
       kinds.emplace_back(ConvCandidateRows{.name = "onednn", .has_layouts = true}).table, isa);
   if (isa.avx512) {
     add_pointwise_row(kinds.emplace_back(ConvCandidateRows{.name = "pointwise"}).table, isa, 1);
+  }
+  if (has_bf16_gradients(isa)) {
+    add_bf16_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 pairs"}).table, isa);
   }
   return kinds;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "layers/cpu/simd/bf16_gradient.h"
 #include "layers/cpu/simd/pointwise.h"
 #include "layers/cpu/simd/winograd.h"
 
@@ -117,10 +118,11 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 };
 
 struct Loops {
-  const char* name;  // "avx2", "avx512"
+  const char* name;  // "avx2", "avx512", "avx512_bf16"
   TypedLoops f32, bf16;
   WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& of);
+  Bf16GradientFunctions bf16_gradient;
   // The four update rules return the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);
@@ -134,7 +136,8 @@ struct Loops {
                        std::uint32_t threshold, std::uint8_t* keep);
 };
 
-const Loops& avx2_loops();    // require a processor with AVX2, FMA and F16C
-const Loops& avx512_loops();  // require a processor with AVX-512 F, BW, DQ, VL
+const Loops& avx2_loops();         // require a processor with AVX2, FMA and F16C
+const Loops& avx512_loops();       // require a processor with AVX-512 F, BW, DQ, VL
+const Loops& avx512_bf16_loops();  // require AVX512_BF16, too
 
 }  // namespace cnn::layers::cpu

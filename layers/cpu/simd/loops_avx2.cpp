@@ -15,6 +15,9 @@ struct Avx2 {
   using Float = __m256;
   using Word = std::uint16_t;  // bf16
   static constexpr std::int64_t width = 8;
+  static constexpr bool reads_apart = true;  // see each_tile() in matrix_loops.h
+  // The largest number that is stored as zero: half of the smallest word rounds to even, zero.
+  static constexpr float largest_zero_word = 0x1p-134F;
   struct All {};
   struct First {
     std::int64_t count;

@@ -16,16 +16,16 @@ struct Streams {
   std::int64_t first = 0, end = 0, stride = 1, apart = 0;
 };
 
-// Calls body(streams, column, lanes) for all rows of a matrix and each vector of its columns. The
-// streams of a large matrix are a quarter of it apart: a core reads several streams on separate
-// pages faster than one. With a single vector of columns, a body gets all rows at once and keeps
+// Calls body(streams, column, lanes) for all rows of a matrix and each vector of its columns. Where
+// a core reads several streams on separate pages faster than one, the streams of a large matrix are
+// a quarter of it apart. With a single vector of columns, a body gets all rows at once and keeps
 // the channel's values in registers; else it gets one row of each stream, so that reads follow
 // memory order.
 template <class V, class Body>
 void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
   constexpr std::int64_t large = 8192;  // elements
   const std::int64_t quarter = rows / 4;
-  const bool spread = rows * columns >= large;
+  const bool spread = V::reads_apart && rows * columns >= large;
   const std::int64_t apart = spread ? quarter : 1;
   const std::int64_t stride = spread ? 1 : 4;
   const std::int64_t height = columns <= V::width ? quarter : 1;
@@ -39,7 +39,9 @@ void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
   }
 }
 
-// Calls step(row, stream) for the rows of a body of each_tile.
+// Calls step(row, stream) for the rows of a body of each_tile. Steps are inlined by attribute: five
+// calls are more than the compiler inlines by itself, and a call for each vector takes longer than
+// its work.
 template <class Step>
 [[gnu::always_inline]] inline void each_row(const Streams& of, const Step& step) {
   if (of.apart == 0) {
@@ -79,9 +81,10 @@ struct MatrixLoops {
     const T* x = static_cast<const T*>(from);
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
       FourSums<V> sum;
-      each_row(streams, [&](std::int64_t r, int k) {
-        sum.of[k] = sum.of[k] + V::load(x + r * columns + c, lanes);
-      });
+      each_row(
+          streams, [&](std::int64_t r, int k) __attribute__((always_inline)) {
+            sum.of[k] = sum.of[k] + V::load(x + r * columns + c, lanes);
+          });
       sum.add_to(sums + c, lanes);
     });
   }
@@ -92,11 +95,12 @@ struct MatrixLoops {
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
       const auto centre = V::load(shift + c, lanes);
       FourSums<V> sum, squares;
-      each_row(streams, [&](std::int64_t r, int k) {
-        const auto distance = V::load(x + r * columns + c, lanes) - centre;
-        sum.of[k] = sum.of[k] + distance;
-        squares.of[k] = V::fma(distance, distance, squares.of[k]);
-      });
+      each_row(
+          streams, [&](std::int64_t r, int k) __attribute__((always_inline)) {
+            const auto distance = V::load(x + r * columns + c, lanes) - centre;
+            sum.of[k] = sum.of[k] + distance;
+            squares.of[k] = V::fma(distance, distance, squares.of[k]);
+          });
       sum.add_to(sums + c, lanes);
       squares.add_to(sums + columns + c, lanes);
     });
@@ -144,8 +148,8 @@ struct MatrixLoops {
     }
   }
 
-  // The largest value that is stored as zero: half of the smallest bf16 rounds to even, zero.
-  static constexpr float rounds_to_zero = sizeof(T) == 2 ? 0x1p-134F : 0.0F;
+  // The largest value that is stored as zero.
+  static constexpr float rounds_to_zero = sizeof(T) == 2 ? V::largest_zero_word : 0.0F;
 
   // The gate bits of one vector of columns.
   struct GateColumn {
@@ -172,18 +176,19 @@ struct MatrixLoops {
       const auto rest = V::load(of.scale_rest + c, lanes);
       const auto shift = V::load(of.shift + c, lanes);
       const GateColumn gate(of.mask, c);
-      each_row(streams, [&](std::int64_t r, int) {
-        const std::int64_t at = r * columns + c;
-        const auto distance = V::load(x + at, lanes) - mean;
-        auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
-        if constexpr (with_residual) {
-          value = value + V::load(residual + at, lanes);
-        }
-        if constexpr (masked) {
-          gate.store(r, V::bits_above(value, V::set(rounds_to_zero)));
-        }
-        Store::store(y + at, V::max(bound, value), lanes);
-      });
+      each_row(
+          streams, [&](std::int64_t r, int) __attribute__((always_inline)) {
+            const std::int64_t at = r * columns + c;
+            const auto distance = V::load(x + at, lanes) - mean;
+            auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
+            if constexpr (with_residual) {
+              value = value + V::load(residual + at, lanes);
+            }
+            if constexpr (masked) {
+              gate.store(r, V::bits_above(value, V::set(rounds_to_zero)));
+            }
+            Store::store(y + at, V::max(bound, value), lanes);
+          });
     });
   }
 
@@ -211,8 +216,9 @@ struct MatrixLoops {
           column(c),
           lanes(l) {}
     // distance: x - mean.
-    typename V::Float operator()(const NormaliseGradientRows& of, std::int64_t row,
-                                 typename V::Float distance) const {
+    [[gnu::always_inline]] typename V::Float operator()(const NormaliseGradientRows& of,
+                                                        std::int64_t row,
+                                                        typename V::Float distance) const {
       const std::int64_t at = row * of.columns + column;
       auto dy = V::load(static_cast<const T*>(of.dy) + at, lanes);
       if constexpr (joined) {
@@ -269,16 +275,17 @@ struct MatrixLoops {
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
       const Gated<kind, joined, decltype(lanes)> gated(of, c, lanes);
       FourSums<V> sum, products;
-      each_row(streams, [&](std::int64_t r, int k) {
-        const std::int64_t at = (block + r) * columns + c;
-        const auto distance = V::load(x + at, lanes) - gated.mean;
-        const auto g = gated(of, block + r, distance);
-        if constexpr (stores_gradient(kind)) {
-          Store::store(passed + at, g, lanes);
-        }
-        sum.of[k] = sum.of[k] + g;
-        products.of[k] = V::fma(g, distance, products.of[k]);
-      });
+      each_row(
+          streams, [&](std::int64_t r, int k) __attribute__((always_inline)) {
+            const std::int64_t at = (block + r) * columns + c;
+            const auto distance = V::load(x + at, lanes) - gated.mean;
+            const auto g = gated(of, block + r, distance);
+            if constexpr (stores_gradient(kind)) {
+              Store::store(passed + at, g, lanes);
+            }
+            sum.of[k] = sum.of[k] + g;
+            products.of[k] = V::fma(g, distance, products.of[k]);
+          });
       sum.add_to(sums + c, lanes);
       products.add_to(sums + columns + c, lanes);
     });
@@ -315,13 +322,14 @@ struct MatrixLoops {
       const Gated<kind, joined, decltype(lanes)> gated(of, c, lanes);
       const auto slope = V::load(of.slope + c, lanes);
       const auto offset = V::load(of.offset + c, lanes);
-      each_row(streams, [&](std::int64_t r, int) {
-        const std::int64_t at = r * columns + c;
-        const auto distance = V::load(x + at, lanes) - gated.mean;
-        const auto rest = V::fma(distance, slope, offset);
-        const auto g = gated(of, r, distance);
-        Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
-      });
+      each_row(
+          streams, [&](std::int64_t r, int) __attribute__((always_inline)) {
+            const std::int64_t at = r * columns + c;
+            const auto distance = V::load(x + at, lanes) - gated.mean;
+            const auto rest = V::fma(distance, slope, offset);
+            const auto g = gated(of, r, distance);
+            Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
+          });
     });
   }
 
@@ -335,7 +343,10 @@ struct MatrixLoops {
     T* y = static_cast<T*>(to);
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
       const auto value = V::load(values + c, lanes);
-      each_row(streams, [&](std::int64_t r, int) { V::store(y + r * columns + c, value, lanes); });
+      each_row(
+          streams, [&](std::int64_t r, int) __attribute__((always_inline)) {
+            V::store(y + r * columns + c, value, lanes);
+          });
     });
   }
 };

@@ -25,5 +25,6 @@ struct MaxPoolLoops {
 
 const MaxPoolLoops& avx2_max_pool();
 const MaxPoolLoops& avx512_max_pool();
+const MaxPoolLoops& avx512_bf16_max_pool();
 
 }  // namespace cnn::layers::cpu

@@ -36,11 +36,11 @@ constexpr std::array processors{
     // Skylake-SP, Cascade Lake, Ice Lake
     Chosen{"avx512", "avx512", Layout::nchw16c, Layout::nchw16c, true, false},
     // Cooper Lake, Zen 4
-    Chosen{"avx512_bf16", "avx512", Layout::nchw16c, Layout::nchw16c, true, true},
+    Chosen{"avx512_bf16", "avx512_bf16", Layout::nchw16c, Layout::nchw16c, true, true},
     // Sapphire Rapids whose tiles are hidden by a hypervisor
-    Chosen{"avx512_fp16", "avx512", Layout::nchw16c, Layout::nchw16c, true, false},
+    Chosen{"avx512_fp16", "avx512_bf16", Layout::nchw16c, Layout::nchw16c, true, false},
     // Sapphire Rapids and later
-    Chosen{"amx_bf16", "avx512", Layout::nchw16c, Layout::nhwc, true, true}};
+    Chosen{"amx_bf16", "avx512_bf16", Layout::nchw16c, Layout::nhwc, true, true}};
 
 class Choice : public testing::TestWithParam<Chosen> {
  protected:

@@ -34,6 +34,7 @@ TEST(Isa, ListsTheNamesInTheErrorForAnUnknownName) {
 TEST(Isa, HasTheNameOfItsLoops) {
   EXPECT_TRUE(up_to(avx2_loops().name).avx2);
   EXPECT_TRUE(up_to(avx512_loops().name).avx512);
+  EXPECT_TRUE(up_to(avx512_bf16_loops().name).avx512_bf16);
 }
 
 TEST(Isa, IsNeverMoreThanTheHardwareHasOrTheEnvironmentAllows) {

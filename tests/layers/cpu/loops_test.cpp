@@ -2,7 +2,10 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
+#include <string_view>
 #include <vector>
 
 #include "layers/dropout.h"
@@ -14,6 +17,13 @@ namespace cnn::tests {
 namespace {
 
 class SimdLoops : public testing::TestWithParam<const layers::cpu::Loops*> {};
+
+// The instruction of AVX512_BF16 rounds subnormal numbers to zero.
+std::uint16_t rounded(float value, const layers::cpu::Loops& loops) {
+  const bool to_zero = loops.name == std::string_view("avx512_bf16") &&
+                       std::abs(value) < std::numeric_limits<float>::min();
+  return to_bf16(to_zero ? std::copysign(0.0F, value) : value).bits;
+}
 
 TEST_P(SimdLoops, RoundToBf16LikeTheScalarConversion) {
   std::vector<float> values;
@@ -31,7 +41,8 @@ TEST_P(SimdLoops, RoundToBf16LikeTheScalarConversion) {
   GetParam()->bf16.affine_f32(values.data(), words.data(), n, identity.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float value = values[i] * 1 + 0;  // -0 becomes 0, a signalling NaN a quiet one
-    ASSERT_EQ(words[i], to_bf16(value).bits) << std::hex << std::bit_cast<std::uint32_t>(values[i]);
+    ASSERT_EQ(words[i], rounded(value, *GetParam()))
+        << std::hex << std::bit_cast<std::uint32_t>(values[i]);
   }
 }
 

@@ -20,6 +20,9 @@ std::vector<const layers::cpu::Loops*> runnable_loops() {
   if (isa.avx512) {
     result.push_back(&layers::cpu::avx512_loops());
   }
+  if (isa.avx512_bf16) {
+    result.push_back(&layers::cpu::avx512_bf16_loops());
+  }
   return result;
 }
 
