@@ -1,6 +1,7 @@
 #include "runtime/spelling.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace cnn {
@@ -34,22 +35,28 @@ std::vector<std::string> nearest(Ranked ranked, bool only_the_first_distance) {
 
 }  // namespace
 
+// Dynamic programming over three rows of the matrix of distances between beginnings of `a` and `b`:
+// a mistyped word from a file may be of any length.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        cost[i][j] = i + j;
-        continue;
-      }
-      const std::size_t change = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      cost[i][j] = std::min({change, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
+  const std::size_t columns = b.size() + 1;
+  std::vector<std::size_t> rows(3 * columns);
+  std::size_t* before = rows.data();  // the rows of i - 2, i - 1 and i letters of `a`
+  std::size_t* last = before + columns;
+  std::size_t* row = last + columns;
+  std::iota(row, row + columns, std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before, last);
+    std::swap(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({change, last[j] + 1, row[j - 1] + 1});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+        row[j] = std::min(row[j], before[j - 2] + 1);
       }
     }
   }
-  return cost[a.size()][b.size()];
+  return row[b.size()];
 }
 
 std::vector<std::string> similar_names(std::string_view misspelt,

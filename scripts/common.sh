@@ -97,7 +97,7 @@ report_progress() {
   while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
     finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
-    ((SECONDS - told >= every)) || continue
+    ((finished > 0 && SECONDS - told >= every)) || continue
     told=$SECONDS
     say "  step $finished of $total, about $(duration $(((SECONDS - start) * (total - finished) / finished))) left"
   done

@@ -38,7 +38,7 @@ case $target in
     ;;
   idx) sources=("${files[@]}" data/{gzip,mnist}.cpp) libraries=("${images[@]}") rest=("${data[@]}") ;;
   pickle) sources=("${files[@]}" data/{cifar10,pickle}.cpp) libraries=("${images[@]}") rest=("${data[@]}") ;;
-  safetensors)
+  safetensors | checkpoint)
     sources=("${files[@]}" "${json[@]}" data/{checkpoint_find,checkpoint_load,checkpoint_names,safetensors,tensors}.cpp
       runtime/tensor.cpp)
     ;;
@@ -49,7 +49,7 @@ case $target in
     headers=(cuda_runtime_api.h cudnn.h)
     ;;
   result | history | hashes) sources=("${files[@]}" runtime/median.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
-  flags) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
+  flags | flag_file) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   profile) sources=(bench/machine/machine_model.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   plan) sources=(bench/plan/lms_plan_file.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   links) sources=(bench/ranks/exchange.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
@@ -82,7 +82,7 @@ fi
 {
   echo "builddir = build/fuzz/objects"  # where ninja keeps its notes, for all targets: build one at a time
   # scripts/tidy has the header that clang 14 cannot use of libstdc++.
-  echo "flags = -std=c++20 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DFMT_SHARED"
+  echo "flags = -std=c++20 -O2 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DFMT_SHARED"
   echo "rule compile"
   echo "  command = $compiler \$flags -Iscripts/tidy -I. -isystem $cuda -MMD -MF \$out.d -c \$in -o \$out"
   echo "  depfile = \$out.d"

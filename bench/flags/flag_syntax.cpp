@@ -195,12 +195,20 @@ std::vector<std::string> similar_flags(std::string_view misspelt) {
   std::vector<std::pair<std::size_t, std::string>> near;  // distance and name
   for (const FlagGroup& group : flag_groups()) {
     for (const Flag& flag : group.flags) {
-      const bool negated = misspelt.starts_with("no") && type_name(flag) == "bool";
       for (const std::string_view prefix : {"", "no"}) {
+        if (!misspelt.starts_with(prefix)) {
+          continue;
+        }
         const std::string name = fmt::format("{}{}", prefix, flag.name);
-        const std::size_t distance = edit_distance(misspelt, name);
         const bool begins = misspelt.size() >= 3 && name.starts_with(misspelt);
-        if ((prefix.empty() || negated) && (begins || 3 * distance <= misspelt.size())) {
+        // The distance is at least the difference of the lengths.
+        const std::size_t longer = std::max(name.size(), misspelt.size());
+        if (!begins && 3 * (longer - std::min(name.size(), misspelt.size())) > misspelt.size()) {
+          continue;
+        }
+        const std::size_t distance = edit_distance(misspelt, name);
+        const bool near_enough = begins || 3 * distance <= misspelt.size();
+        if (near_enough && (prefix.empty() || type_name(flag) == "bool")) {
           near.emplace_back(distance, name);
         }
       }

@@ -92,8 +92,15 @@ double to_double(const Flag& flag, const std::string& text) {
   return in_range(flag, text, *number);
 }
 
+// Making a Config costs as much as reading hundreds of its members.
+const Config& default_config() {
+  static const Config config;
+  return config;
+}
+
 bool is_unset_by_default(const Flag& flag) {
-  return flag.member != nullptr ? flag.member->load(Config{}) == Plain() : flag.usual == "None";
+  return flag.member != nullptr ? flag.member->load(default_config()) == Plain()
+                                : flag.usual == "None";
 }
 
 // Upstream treats an empty path as unset.
@@ -180,7 +187,7 @@ std::vector<std::string> choices_of(const Flag& flag) {
 Plain default_value(const Flag& flag) {
   const Flag& meant = meant_by(flag);
   if (meant.member != nullptr) {
-    return meant.member->load(Config{});
+    return meant.member->load(default_config());
   }
   return meant.usual == "None" ? Plain() : parse_value(meant, std::string(meant.usual));
 }

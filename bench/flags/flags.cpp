@@ -74,11 +74,13 @@ bool is_of_older_releases(const Flag& flag) {
 }
 
 void treat_all(CommandLine& line) {
-  for (const Setting& setting : line.settings) {
+  const std::vector<Setting>& defaults = default_settings();
+  for (std::size_t i = 0; i < defaults.size(); ++i) {
+    const Setting& setting = line.settings[i];
     if (is_cluster_flag(setting.flag->name)) {
       continue;  // refuse_cluster_flags checks all of them together
     }
-    if (setting.value != default_value(*setting.flag)) {
+    if (setting.value != defaults[i].value) {
       treat(*setting.flag, setting.value, line);
     } else if (setting.given && !setting.flag->note.empty() &&
                is_of_older_releases(*setting.flag)) {

@@ -7,16 +7,19 @@
 
 namespace cnn::bench {
 
-std::vector<Setting> default_settings() {
-  std::vector<Setting> settings;
-  for (const FlagGroup& group : flag_groups()) {
-    for (const Flag& flag : group.flags) {
-      if (flag.renamed_to.empty()) {
-        settings.push_back({.flag = &flag, .value = default_value(flag)});
+const std::vector<Setting>& default_settings() {
+  static const std::vector<Setting> defaults = [] {
+    std::vector<Setting> settings;
+    for (const FlagGroup& group : flag_groups()) {
+      for (const Flag& flag : group.flags) {
+        if (flag.renamed_to.empty()) {
+          settings.push_back({.flag = &flag, .value = default_value(flag)});
+        }
       }
     }
-  }
-  return settings;
+    return settings;
+  }();
+  return defaults;
 }
 
 Setting& find_setting(std::span<Setting> settings, std::string_view name) {

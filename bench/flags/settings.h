@@ -21,7 +21,7 @@ struct Setting {
 };
 
 // Returns default values, one for each flag in the order of the help; older names have none.
-std::vector<Setting> default_settings();
+const std::vector<Setting>& default_settings();
 
 // Returns the setting of that flag; throws Error if there is none.
 Setting& find_setting(std::span<Setting> settings, std::string_view name);

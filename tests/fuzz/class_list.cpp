@@ -22,7 +22,8 @@ void make_classes(const std::filesystem::path& root) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const cnn::fuzz::MemoryFolder folder;
   static const bool made = (make_classes(folder.path()), true);
-  const cnn::fuzz::MemoryFile file(std::span(data, size));
+  static const cnn::fuzz::MemoryFile file;
+  file.fill({data, size});
   cnn::fuzz::survive([&] {
     std::set<std::int32_t> labels;
     for (const auto& one :

@@ -7,6 +7,8 @@
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include "runtime/error.h"
 
@@ -25,19 +27,22 @@ inline std::string text_of(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A file in memory for parsers that take a path.
+// A file in memory, for parsers that take a path. A target keeps one and fills it with each input.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::span<const std::uint8_t> bytes)
-      : descriptor_(::memfd_create("fuzz", 0)) {
-    if (::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-      ::abort();  // the machine is out of memory, which is no finding
-    }
-  }
+  MemoryFile() : descriptor_(::memfd_create("fuzz", 0)) {}
+  explicit MemoryFile(std::span<const std::uint8_t> bytes) : MemoryFile() { fill(bytes); }
   ~MemoryFile() { ::close(descriptor_); }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
+  void fill(std::span<const std::uint8_t> bytes) const {
+    const auto size = static_cast<ssize_t>(bytes.size());
+    if (::ftruncate(descriptor_, 0) != 0 ||
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != size) {
+      ::abort();  // the machine has no memory: that is no finding
+    }
+  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
  private:
@@ -47,9 +52,14 @@ class MemoryFile {
 // A folder that gives files in memory the names that a data set requires.
 class MemoryFolder {
  public:
-  MemoryFolder() {
+  using Link = std::pair<std::string, const MemoryFile*>;  // a name, and the file it leads to
+
+  explicit MemoryFolder(const std::vector<Link>& links = {}) {
     std::string name = "/dev/shm/cnn_fuzz_XXXXXX";
     path_ = ::mkdtemp(name.data()) == nullptr ? "." : name;
+    for (const auto& [from, file] : links) {
+      std::filesystem::create_symlink(file->path(), std::filesystem::path(path_) / from);
+    }
   }
   ~MemoryFolder() {
     std::error_code ignored;
@@ -59,16 +69,6 @@ class MemoryFolder {
   MemoryFolder& operator=(const MemoryFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // Makes `name` a link to this file until remove().
-  void link(const std::string& name, const MemoryFile& file) const {
-    remove(name);
-    std::error_code ignored;
-    std::filesystem::create_symlink(file.path(), std::filesystem::path(path_) / name, ignored);
-  }
-  void remove(const std::string& name) const {
-    std::error_code ignored;
-    std::filesystem::remove(std::filesystem::path(path_) / name, ignored);
-  }
 
  private:
   std::string path_;

@@ -5,7 +5,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace cnn::compare;
-  const cnn::fuzz::MemoryFile file(std::span(data, size));
+  static const cnn::fuzz::MemoryFile file;
+  file.fill({data, size});
   cnn::fuzz::survive([&] {
     const HashedRun run = read_hashes(file.path());
     static_cast<void>(bits_text(run, run, compare_bits(run, run)));

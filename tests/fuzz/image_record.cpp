@@ -30,7 +30,8 @@ void read_example(std::span<const std::byte> record) {
 }
 
 void read_file(std::span<const std::uint8_t> bytes) {
-  const cnn::fuzz::MemoryFile memory(bytes);
+  static const cnn::fuzz::MemoryFile memory;
+  memory.fill(bytes);
   const InputFile file(memory.path());
   std::vector<std::byte> buffer;
   std::uint64_t offset = 0;

@@ -3,7 +3,8 @@
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const cnn::fuzz::MemoryFile file(std::span(data, size));
+  static const cnn::fuzz::MemoryFile file;
+  file.fill({data, size});
   cnn::fuzz::survive([&] { cnn::bench::read_links(file.path()); });
   return 0;
 }

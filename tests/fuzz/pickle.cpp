@@ -29,9 +29,9 @@ void walk(const Pickle& pickle) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   cnn::fuzz::survive([&] { walk(Pickle({bytes.begin(), bytes.end()})); });
-  static const cnn::fuzz::MemoryFolder folder;
-  const cnn::fuzz::MemoryFile file(std::span(data, size));
-  folder.link("test_batch", file);
+  static const cnn::fuzz::MemoryFile file;
+  static const cnn::fuzz::MemoryFolder folder({{"test_batch", &file}});
+  file.fill({data, size});
   cnn::fuzz::survive([&] {
     const auto set = cnn::data::open_cifar10({.dir = folder.path(), .training = false});
     std::vector<std::byte> image(set->format().bytes());

@@ -7,7 +7,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace cnn::layers::cuda;
   static const PlanCache::Owner owner{.device = "NVIDIA H200", .cudnn_version = 91900};
-  const cnn::fuzz::MemoryFile file(std::span(data, size));
+  static const cnn::fuzz::MemoryFile file;
+  file.fill({data, size});
   cnn::fuzz::survive([&] {
     const PlanCache cache(file.path(), owner, false);
     for (const char* key : {"forward f16", "node 3", ""}) {

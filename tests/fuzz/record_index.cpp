@@ -41,7 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(data, size)));
   const auto* checksum = reinterpret_cast<const std::uint8_t*>(&crc);
   bytes.insert(bytes.end(), checksum, checksum + sizeof(crc));
-  const cnn::fuzz::MemoryFile file(bytes);
+  static const cnn::fuzz::MemoryFile file;
+  file.fill(bytes);
   if (auto known = load_index(file.path(), shards)) {
     check_places(*std::move(known));
   }

@@ -1,5 +1,4 @@
-// libFuzzer target that reads safetensors files alone, as a checkpoint and as a data set, and the
-// index of a folder of checkpoints.
+// libFuzzer target that reads safetensors files alone, as a checkpoint and as a data set.
 #include "data/safetensors.h"
 
 #include <vector>
@@ -45,12 +44,12 @@ void read_examples(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const cnn::fuzz::MemoryFile file(std::span(data, size));
-  cnn::fuzz::survive([&] { read_all(file.path()); });
-  cnn::fuzz::survive([&] { load_checkpoint(file.path()); });
-  cnn::fuzz::survive([&] { read_examples(file.path()); });
-  static const cnn::fuzz::MemoryFolder folder;
-  folder.link("checkpoint", file);
-  cnn::fuzz::survive([&] { cnn::data::find_newest(folder.path()); });
+  static const cnn::fuzz::MemoryFile file;
+  file.fill({data, size});
+  cnn::fuzz::survive([] {
+    read_all(file.path());  // the others refuse a header that this one refuses
+    cnn::fuzz::survive([] { load_checkpoint(file.path()); });
+    cnn::fuzz::survive([] { read_examples(file.path()); });
+  });
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string>
 
 namespace cnn {
 namespace {
@@ -23,6 +24,12 @@ TEST(Spelling, CountsInsertionsDeletionsSubstitutionsAndTranspositions) {
   EXPECT_EQ(edit_distance("adas", "adam"), 1U);
   EXPECT_EQ(edit_distance("daam", "adam"), 1U);
   EXPECT_EQ(edit_distance("", "adam"), 4U);
+  EXPECT_EQ(edit_distance("ca", "abc"), 3U);
+  EXPECT_EQ(edit_distance("moemtnum", "momentum"), 2U);
+}
+
+TEST(Spelling, MeasuresWordsOfAnyLength) {
+  EXPECT_EQ(edit_distance(std::string(1'000'000, 'x'), "adam"), 1'000'000U);
 }
 
 TEST(Spelling, SuggestsTheShortestNamesThatBeginWithTheWord) {
