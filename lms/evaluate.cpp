@@ -50,7 +50,7 @@ void Evaluator::add_intervals(const ExpandedSchedule& expanded) {
     bytes_[interval.last + 1] -= bytes;
   }
   std::partial_sum(bytes_.begin(), bytes_.end(), bytes_.begin());
-  for (const TakeOver& taken : expanded.taken_over) {
+  for (const InPlaceReuse& taken : expanded.reused_in_place) {
     bytes_[taken.step] -= taken.bytes;
   }
   for (std::size_t s = 0; s < expanded.steps.size(); ++s) {
@@ -84,9 +84,10 @@ void Evaluator::merge_returns(const ExpandedSchedule& expanded) {
       return false;  // its first return
     }
     const std::uint32_t use = interval.earliest - 1;  // the previous one
-    const bool is_taken = std::ranges::any_of(expanded.taken_over, [&](const TakeOver& taken) {
-      return taken.step == use && taken.from == interval.root;
-    });
+    const bool is_taken =
+        std::ranges::any_of(expanded.reused_in_place, [&](const InPlaceReuse& taken) {
+          return taken.step == use && taken.from == interval.root;
+        });
     const auto from = bytes_.begin() + (is_taken ? use : use + 1);
     const auto to = bytes_.begin() + interval.first;
     const std::size_t bytes = problem_.roots[interval.root].bytes;

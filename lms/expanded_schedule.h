@@ -42,7 +42,7 @@ struct LiveInterval {
 };
 
 // An output that takes over the bytes of an input in this step: they count once.
-struct TakeOver {
+struct InPlaceReuse {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
   std::uint32_t from = 0;  // root of the input
@@ -53,7 +53,7 @@ struct TakeOver {
 struct ExpandedSchedule {
   std::vector<ExpandedStep> steps;
   std::vector<LiveInterval> intervals;  // by first
-  std::vector<TakeOver> taken_over;
+  std::vector<InPlaceReuse> reused_in_place;
   std::size_t backward = 0;  // first step of the backward pass
   double seconds = 0;        // of all nodes
 };
@@ -74,7 +74,7 @@ class ScheduleExpander {
   // A ProblemNode with its lists in one array, since the search spends its time there.
   struct Node {
     // Start of each list; it ends at the next node's start.
-    std::uint32_t reads = 0, writes = 0, may_take = 0;
+    std::uint32_t reads = 0, writes = 0, may_reuse = 0;
     double seconds = 0;
   };
 
@@ -82,7 +82,7 @@ class ScheduleExpander {
   void run_forward();
   std::span<const std::uint32_t> reads(std::uint32_t node) const;
   std::span<const std::uint32_t> writes(std::uint32_t node) const;
-  std::span<const ProblemNode::TakeOver> may_take(std::uint32_t node) const;
+  std::span<const ProblemNode::InPlaceReuse> may_reuse(std::uint32_t node) const;
 
   void add_given();
   void run(std::uint32_t node, bool again);
@@ -92,12 +92,12 @@ class ScheduleExpander {
   void release();
   bool is_read_next(std::uint32_t root) const;
   void begin(std::uint32_t root, bool returns);
-  void settle_take_overs();
+  void resolve_in_place_reuse();
 
   const PlanningProblem& problem_;
   std::vector<Node> nodes_;  // by NodeId, and a sentinel
   std::vector<std::uint32_t> lists_;
-  std::vector<ProblemNode::TakeOver> pairs_;
+  std::vector<ProblemNode::InPlaceReuse> pairs_;
   std::vector<bool> has_parts_;  // by root
 
   // The state after the forward pass.

@@ -153,11 +153,11 @@ class Windows {
   }
 
   // Returns the bytes of the outputs that may take over those of an input.
-  double taken_over(const Node& node) const {
+  double reused_in_place(const Node& node) const {
     double taken = 0;
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (may_take_over(graph_, node, i, o)) {
+        if (may_reuse_in_place(graph_, node, i, o)) {
           taken += bytes(root(node.outputs[o]));
           break;
         }
@@ -191,7 +191,7 @@ class Windows {
           makers_[m].push_back(s);
         }
       });
-      repeat.others -= taken_over(node);
+      repeat.others -= reused_in_place(node);
     }
   }
 
