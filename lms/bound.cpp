@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "lms/stall_windows.h"
 #include "lms/stash.h"
 #include "runtime/memory_plan.h"
 
@@ -327,16 +328,23 @@ double lower_bound_at(const Request& request, std::size_t device_bytes) {
 Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }
 
 Bound lower_bound(const Request& request, const Pressure& pressure) {
+  const auto in_windows = [&](bool repeats) {
+    return pressure.seconds + seconds_in_windows(request, pressure, repeats);
+  };
   const Relaxation swaps(request, pressure, false);
-  const double swap_only = swaps.least();
+  const double fluid_swaps = swaps.least();
+  const double swap_only = std::max(fluid_swaps, in_windows(false));
   if (request.options.recompute == Recomputation::off) {
     return {.seconds = swap_only,
             .seconds_swap_only = swap_only,
+            .seconds_fluid = fluid_swaps,
             .min_bytes = static_cast<std::size_t>(swaps.min_bytes())};
   }
   const Relaxation all(request, pressure, true);
-  return {.seconds = all.least(),
+  const double fluid = all.least();
+  return {.seconds = std::max(fluid, in_windows(true)),
           .seconds_swap_only = swap_only,
+          .seconds_fluid = fluid,
           .min_bytes = static_cast<std::size_t>(all.min_bytes())};
 }
 

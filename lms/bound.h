@@ -13,14 +13,16 @@ namespace cnn::lms {
 struct Bound {
   double seconds = 0;
   double seconds_swap_only = 0;  // of plans without recomputation
+  double seconds_fluid = 0;      // where parts of tensors may leave: without stall_windows.h
   std::size_t min_bytes = 0;     // of the arena, below which no such plan exists
 };
 
 // For each op that exceeds the budget without a plan, some bytes must leave before it starts and
 // return after it: over a link, or by recomputation. For k seconds of recomputation in total, the
 // most bytes that it can free at each op are a fractional knapsack; the rest takes link time before
-// one op and after the same or a later one. The bound is the minimum over k. Takes about 10 ms for
-// a thousand nodes.
+// one op and after the same or a later one. The bound is the minimum over k, or that of
+// stall_windows.h, which is larger near the smallest budget. Takes about 10 ms for a thousand
+// nodes.
 Bound lower_bound(const Request& request);
 // Returns the bound for a known pressure.
 Bound lower_bound(const Request& request, const Pressure& pressure);

@@ -34,6 +34,7 @@ void Evaluator::run(const ExpandedSchedule& expanded) {
     return;
   }
   if (!waits_for_in(sync_)) {
+    merge_returns(expanded);
     bring_forward(expanded);
     measure();
   }
@@ -72,6 +73,31 @@ void Evaluator::find_copies(const ExpandedSchedule& expanded) {
   }
   std::ranges::stable_sort(
       swap_outs_, {}, [&](const PlacedSwapOut& d) { return expanded.intervals[d.interval].last; });
+}
+
+// Omits the copies of tensors that returned before, where memory permits that they stay between
+// both uses: their bytes are still the same.
+void Evaluator::merge_returns(const ExpandedSchedule& expanded) {
+  std::erase_if(swap_ins_, [&](const PlacedSwapIn& one) {
+    const LiveInterval& interval = expanded.intervals[one.interval];
+    if (interval.earliest <= expanded.backward) {
+      return false;  // its first return
+    }
+    const std::uint32_t use = interval.earliest - 1;  // the previous one
+    const bool is_taken =
+        std::ranges::any_of(expanded.reused_in_place, [&](const InPlaceReuse& taken) {
+          return taken.step == use && taken.from == interval.root;
+        });
+    const auto from = bytes_.begin() + (is_taken ? use : use + 1);
+    const auto to = bytes_.begin() + interval.first;
+    const std::size_t bytes = problem_.roots[interval.root].bytes;
+    const bool fits =
+        std::all_of(from, to, [&](std::size_t live) { return live + bytes <= device_bytes_; });
+    if (fits) {
+      std::for_each(from, to, [&](std::size_t& live) { live += bytes; });
+    }
+    return fits;
+  });
 }
 
 // Moves each swap-in as far towards the start of the backward pass as memory up to its use permits,

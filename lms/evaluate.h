@@ -32,7 +32,8 @@ struct Evaluation {
 // Computes memory over the expanded steps, and time. Swap-outs and swap-ins are one queue each: a
 // swap-out frees its bytes only when a step or a swap-in needs them, which then waits for it; a
 // swap-in begins as early as the memory between its start and its use permits. This order of copies
-// is optimal for tensors of one size.
+// is optimal for tensors of one size. A tensor that returned before needs no copy where its bytes
+// may stay from use to use.
 class Evaluator {
  public:
   Evaluator(const PlanningProblem& problem, std::size_t device_bytes,
@@ -59,6 +60,7 @@ class Evaluator {
   void run(const ExpandedSchedule& expanded);
   void add_intervals(const ExpandedSchedule& expanded);
   void find_copies(const ExpandedSchedule& expanded);
+  void merge_returns(const ExpandedSchedule& expanded);
   void bring_forward(const ExpandedSchedule& expanded);
   void measure();
   void run_lanes(const ExpandedSchedule& expanded);

@@ -229,7 +229,8 @@ void ScheduleExpander::resolve_in_place_reuse() {
     const LiveInterval& to = result_.intervals[candidate.to];
     if (from.last == candidate.step && !from.leaves && to.first == candidate.step &&
         given_away_[candidate.from] == 0 && settled_[candidate.to] == 0) {
-      result_.reused_in_place.push_back({candidate.step, problem_.roots[to.root].bytes});
+      result_.reused_in_place.push_back(
+          {.step = candidate.step, .bytes = problem_.roots[to.root].bytes, .from = from.root});
       given_away_[candidate.from] = settled_[candidate.to] = 1;
     }
   }

@@ -45,6 +45,7 @@ struct LiveInterval {
 struct InPlaceReuse {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
+  std::uint32_t from = 0;  // root of the input
 };
 
 // The schedule of a plan with all recomputation. Copies are not steps here: the live intervals

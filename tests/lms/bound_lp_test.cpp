@@ -83,7 +83,7 @@ TEST(LinearProgram, IsNearTheBound) {
     c.budget.device = c.peak(c.schedule).device_bytes * 7 / 10;
     c.costs.out_bytes_per_second = seed % 2 == 0 ? 20 : 100;
     c.costs.in_bytes_per_second = seed % 3 == 0 ? 30 : 200;
-    const double bound = lower_bound(c.request()).seconds;
+    const double bound = lower_bound(c.request()).seconds_fluid;
     if (bound == Movable::never) {
       continue;  // no plan fits this budget
     }
