@@ -80,7 +80,7 @@ WHOLE_FOLDER = [
     "tests/runtime/emulated_gpu/{capture,event,memory}_test.cpp",
 ]
 
-VARIANT = re.compile(r"_(avx2|avx512|plain)$")  # of one source for several instruction sets
+VARIANT = re.compile(r"_(avx2|avx512|avx512_bf16|plain)$")  # of one source for several instruction sets
 
 
 def alternatives(pattern):
