@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 #include "data/images/colour.h"
 #include "data/images/crop.h"
@@ -101,10 +103,8 @@ Geometry evaluation_geometry(const ImageSize& size, const EncodedImage& image,
 void cut(const Pixels& whole, const Region& region, Pixels& into) {
   into.reserve(region);
   for (int y = 0; y < region.height; ++y) {
-    const std::size_t at = static_cast<std::size_t>(region.top + y) * whole.row_bytes() +
-                           3 * static_cast<std::size_t>(region.left);
-    std::copy_n(whole.rgb.data() + at, into.row_bytes(),
-                into.rgb.data() + static_cast<std::size_t>(y) * into.row_bytes());
+    const std::uint8_t* const from = whole.row(region.top + y) + std::ptrdiff_t{3} * region.left;
+    std::copy_n(from, into.row_bytes(), into.row(y));
   }
 }
 

@@ -20,17 +20,35 @@ struct Region {
 // 8-bit RGB pixels of a region, row by row. The vector may be larger than the region needs, so that
 // images of all sizes reuse its memory.
 struct Pixels {
-  Region region;  // within the whole image
+  Region region;    // within the whole image
+  int margin = 0;   // pixels stored in each row before those of the region
+  int columns = 0;  // pixels stored in each row
   std::vector<std::uint8_t> rgb;
 
+  // Returns the first value of row y of the region.
+  const std::uint8_t* row(int y) const { return rgb.data() + offset_of(y); }
+  std::uint8_t* row(int y) { return rgb.data() + offset_of(y); }
   std::size_t row_bytes() const { return 3 * static_cast<std::size_t>(region.width); }
-  void reserve(const Region& wanted) {
+
+  // Makes room for the region alone.
+  void reserve(const Region& wanted) { reserve(wanted, 0, wanted.width); }
+  // Makes room for rows of so many columns, of which the first `left` lie before the region: a
+  // decoder of whole blocks then writes its rows in place.
+  void reserve(const Region& wanted, int left, int stored) {
     region = wanted;
+    margin = left;
+    columns = stored;
     constexpr std::size_t slack = 16;  // SIMD loops read past the end
-    const std::size_t bytes = row_bytes() * static_cast<std::size_t>(region.height) + slack;
+    const std::size_t bytes = offset_of(region.height) + slack;
     if (rgb.size() < bytes) {
       rgb.resize(bytes);
     }
+  }
+
+ private:
+  std::size_t offset_of(int y) const {
+    return 3 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(columns) +
+                static_cast<std::size_t>(margin));
   }
 };
 

@@ -81,7 +81,13 @@ std::size_t max_taps(ResizeMethod method, float scale) {
 const simd::PixelLoops& loops() {
   static const bool has_avx2 =
       __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return has_avx2 ? simd::avx2_pixel_loops() : simd::plain_pixel_loops();
+  static const bool has_avx512 =
+      has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+      __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512cd") != 0;
+  return has_avx512 ? simd::avx512_pixel_loops()
+         : has_avx2 ? simd::avx2_pixel_loops()
+                    : simd::plain_pixel_loops();
 }
 
 }  // namespace
@@ -116,12 +122,11 @@ const float* Resizer::resized_row(const Pixels& from, int row) {
   const std::size_t slot = static_cast<std::size_t>(row) % cached_.size();
   float* const resized = cache_.data() + slot * stride_;
   if (cached_[slot] != row) {
-    const std::size_t bytes = from.row_bytes();
-    const std::uint8_t* const pixels = from.rgb.data() + static_cast<std::size_t>(row) * bytes;
+    const std::uint8_t* const pixels = from.row(row);
     if (taps_ == 2) {
       loops().bilinear(pixels, sources_.data(), weights_.data(), resized, values_ / 3);
     } else {
-      loops().widen(pixels, widened_.data(), bytes);
+      loops().widen(pixels, widened_.data(), from.row_bytes());
       loops().gather(widened_.data(), {sources_.data(), weights_.data(), taps_}, resized, values_);
     }
     cached_[slot] = row;

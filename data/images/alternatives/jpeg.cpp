@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
+#include <cstddef>
 #include <cstdio>
 #include <jerror.h>
 #include <jpeglib.h>
@@ -93,7 +94,6 @@ class Jpeg final : public Codec {
   }
 
   void decode(const Region& region, Pixels& into) override {
-    into.reserve(region);
     if (!decode_rows(region, into)) {
       fail();
     }
@@ -105,7 +105,7 @@ class Jpeg final : public Codec {
     throw Error("the JPEG file is damaged: " + std::string(errors_.message.data()));
   }
 
-  // No object with a destructor may live in the next two functions: errors longjmp out of them.
+  // No object with a destructor may live in the next functions: errors longjmp out of them.
   bool read_header(std::span<const std::byte> encoded) {
     if (setjmp(errors_.back) != 0) {  // NOLINT
       return false;
@@ -113,6 +113,30 @@ class Jpeg final : public Codec {
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(encoded.data()), encoded.size());
     jpeg_read_header(&info_, TRUE);
     return true;
+  }
+
+  // Reads the rows in place: a row that the library writes is one that is stored.
+  void read_rows(Pixels& into) {
+    std::array<JSAMPROW, 16> rows{};
+    for (int y = 0; y < into.region.height;) {
+      const int wanted = std::min(into.region.height - y, static_cast<int>(rows.size()));
+      for (int i = 0; i < wanted; ++i) {
+        rows[static_cast<std::size_t>(i)] = into.row(y + i) - std::ptrdiff_t{3} * into.margin;
+      }
+      y += static_cast<int>(
+          jpeg_read_scanlines(&info_, rows.data(), static_cast<JDIMENSION>(wanted)));
+    }
+  }
+
+  void read_inks(int margin, JDIMENSION columns, Pixels& into) {
+    JSAMPARRAY row =
+        (*info_.mem->alloc_sarray)(reinterpret_cast<j_common_ptr>(&info_), JPOOL_IMAGE,
+                                   columns * static_cast<JDIMENSION>(info_.output_components), 1);
+    const JSAMPLE* const from = row[0] + std::ptrdiff_t{margin} * info_.output_components;
+    for (int y = 0; y < into.region.height; ++y) {
+      jpeg_read_scanlines(&info_, row, 1);
+      inks_to_rgb(from, info_.saw_Adobe_marker == TRUE, into.region.width, into.row(y));
+    }
   }
 
   bool decode_rows(const Region& region, Pixels& into) {
@@ -131,20 +155,13 @@ class Jpeg final : public Codec {
     if (region.top > 0) {
       jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(region.top));
     }
-    JSAMPARRAY row =
-        (*info_.mem->alloc_sarray)(reinterpret_cast<j_common_ptr>(&info_), JPOOL_IMAGE,
-                                   columns * static_cast<JDIMENSION>(info_.output_components), 1);
-    const JSAMPLE* const from =
-        row[0] + static_cast<std::size_t>(static_cast<JDIMENSION>(region.left) - first) *
-                     static_cast<std::size_t>(info_.output_components);
-    for (int y = 0; y < region.height; ++y) {
-      jpeg_read_scanlines(&info_, row, 1);
-      std::uint8_t* const to = into.rgb.data() + static_cast<std::size_t>(y) * into.row_bytes();
-      if (inks) {
-        inks_to_rgb(from, info_.saw_Adobe_marker == TRUE, region.width, to);
-      } else {
-        std::copy_n(from, into.row_bytes(), to);
-      }
+    const int margin = region.left - static_cast<int>(first);
+    if (inks) {
+      into.reserve(region);
+      read_inks(margin, columns, into);
+    } else {
+      into.reserve(region, margin, static_cast<int>(columns));
+      read_rows(into);
     }
     jpeg_abort_decompress(&info_);  // rows below the region are never decoded
     return true;

@@ -43,8 +43,7 @@ class Png final : public Codec {
     for (int y = 0; y < region.height; ++y) {
       const std::size_t at = static_cast<std::size_t>(region.top + y) * stride +
                              3 * static_cast<std::size_t>(region.left);
-      std::copy_n(whole_.data() + at, into.row_bytes(),
-                  into.rgb.data() + static_cast<std::size_t>(y) * into.row_bytes());
+      std::copy_n(whole_.data() + at, into.row_bytes(), into.row(y));
     }
     whole_ = {};
   }

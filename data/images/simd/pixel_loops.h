@@ -40,6 +40,7 @@ struct PixelLoops {
 constexpr std::size_t slack = 4;
 
 const PixelLoops& plain_pixel_loops();
-const PixelLoops& avx2_pixel_loops();  // requires a processor with AVX2 and FMA
+const PixelLoops& avx2_pixel_loops();    // requires a processor with AVX2 and FMA
+const PixelLoops& avx512_pixel_loops();  // requires AVX-512 F, BW, CD, DQ and VL too
 
 }  // namespace cnn::data::simd

@@ -92,9 +92,7 @@ int largest_difference(const std::string& file, const Region& region, const Pain
   int largest = 0;
   for (int y = 0; y < region.height; ++y) {
     for (int x = 0; x < 3 * region.width; ++x) {
-      const int decoded =
-          pixels
-              .rgb[static_cast<std::size_t>(y) * pixels.row_bytes() + static_cast<std::size_t>(x)];
+      const int decoded = pixels.row(y)[x];
       const int painted = painting(region.top + y, region.left + x / 3, x % 3);
       largest = std::max(largest, std::abs(decoded - painted));
     }

@@ -103,10 +103,19 @@ TEST(Resize, ScalesAndShiftsEachChannel) {
   EXPECT_THAT(out, ElementsAre(51, 52, 53));
 }
 
-TEST(PixelLoops, AreTheSameForAllInstructionSets) {
-  if (__builtin_cpu_supports("avx2") == 0) {
-    GTEST_SKIP() << "this processor has no AVX2";
+// Returns the tables of loops that this processor can run, except the plain one.
+std::vector<const simd::PixelLoops*> fast_loops() {
+  std::vector<const simd::PixelLoops*> tables;
+  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
+    tables.push_back(&simd::avx2_pixel_loops());
   }
+  if (__builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0) {
+    tables.push_back(&simd::avx512_pixel_loops());
+  }
+  return tables;
+}
+
+TEST(PixelLoops, GatherTheSameWithAllInstructionSets) {
   std::mt19937 random(1);  // NOLINT: the same numbers every time
   for (const std::size_t taps : {1U, 2U, 4U}) {
     constexpr std::size_t n = 101;
@@ -121,28 +130,59 @@ TEST(PixelLoops, AreTheSameForAllInstructionSets) {
     }
     simd::plain_pixel_loops().gather(row.data(), {source.data(), weight.data(), taps}, plain.data(),
                                      n);
-    simd::avx2_pixel_loops().gather(row.data(), {source.data(), weight.data(), taps}, fast.data(),
-                                    n);
-    EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
+    for (const simd::PixelLoops* loops : fast_loops()) {
+      loops->gather(row.data(), {source.data(), weight.data(), taps}, fast.data(), n);
+      EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
+    }
   }
-  constexpr std::size_t pixels = 33;
+}
+
+// The numbers of pixels leave every remainder of the vectors' four pixels.
+TEST(PixelLoops, ResizeByTwoTapsTheSameWithAllInstructionSets) {
+  std::mt19937 random(1);  // NOLINT: the same numbers every time
   std::vector<std::uint8_t> bytes(200 + simd::slack);
-  std::vector<float> weight, plain(3 * pixels + simd::slack), fast(plain.size());
-  std::vector<std::int32_t> source;
   for (std::uint8_t& value : bytes) {
     value = static_cast<std::uint8_t>(random());
   }
-  for (std::size_t i = 0; i < 2 * pixels; ++i) {
-    source.push_back(static_cast<std::int32_t>(random() % 198));
-    weight.push_back(static_cast<float>(random() % 1000) / 1000);
+  for (const std::size_t pixels : {1U, 2U, 3U, 32U, 33U, 34U, 35U}) {
+    std::vector<float> weight, plain(3 * pixels + simd::slack), fast(plain.size());
+    std::vector<std::int32_t> source;
+    for (std::size_t i = 0; i < 2 * pixels; ++i) {
+      source.push_back(static_cast<std::int32_t>(random() % 198));
+      weight.push_back(static_cast<float>(random() % 1000) / 1000);
+    }
+    simd::plain_pixel_loops().bilinear(bytes.data(), source.data(), weight.data(), plain.data(),
+                                       pixels);
+    plain.resize(3 * pixels);
+    for (const simd::PixelLoops* loops : fast_loops()) {
+      fast.assign(3 * pixels + simd::slack + 1, -1);
+      loops->bilinear(bytes.data(), source.data(), weight.data(), fast.data(), pixels);
+      EXPECT_EQ(fast.back(), -1) << "a write past the slack, " << pixels << " pixels";
+      fast.resize(3 * pixels);
+      EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain)) << pixels << " pixels";
+    }
   }
-  simd::plain_pixel_loops().bilinear(bytes.data(), source.data(), weight.data(), plain.data(),
-                                     pixels);
-  simd::avx2_pixel_loops().bilinear(bytes.data(), source.data(), weight.data(), fast.data(),
-                                    pixels);
-  plain.resize(3 * pixels);
-  fast.resize(3 * pixels);
-  EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
+}
+
+// A decoder of whole blocks stores pixels around the region.
+TEST(Resize, ReadsOnlyTheRegionOfRowsWithAMargin) {
+  Pixels tight, wide;
+  tight.reserve({.height = 2, .width = 3});
+  wide.reserve({.height = 2, .width = 3}, 2, 8);
+  std::ranges::fill(wide.rgb, 255);
+  for (int y = 0; y < 2; ++y) {
+    for (int x = 0; x < 9; ++x) {
+      tight.row(y)[x] = wide.row(y)[x] = static_cast<std::uint8_t>(20 * y + x);
+    }
+  }
+  for (const ResizeMethod method : all_methods) {
+    std::vector<float> expected(3 * 5 * 4), result(expected.size());
+    const Resizer::Request request{.rows = resize_axis(method, {2, 4, 0, 4}),
+                                   .columns = resize_axis(method, {3, 5, 0, 5})};
+    Resizer().resize(tight, request, expected.data());
+    Resizer().resize(wide, request, result.data());
+    EXPECT_EQ(result, expected) << static_cast<int>(method);
+  }
 }
 
 }  // namespace
