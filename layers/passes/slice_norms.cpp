@@ -442,7 +442,8 @@ bool can_slice_norms(const Graph& graph, const KernelTable& table, Layout image)
 Slicing norm_slicing_of(const Graph& forward, std::int64_t slices) {
   return {.slices = slices,
           .sliceable = Images(forward).count(),
-          .forward_nodes = forward.nodes().size()};
+          .forward_nodes = forward.nodes().size(),
+          .norms = true};
 }
 
 Rewritten slice_norms(const Graph& graph, std::int64_t slices) {
