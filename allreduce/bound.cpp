@@ -57,7 +57,7 @@ double bound(const Topology& topology, double bytes, const Links& links, bool pe
   }
   // One message can be enough: in an all-to-all no rank waits for a second one.
   const double latency = peers_memory && of_hosts.size() == 1
-                             ? std::min(links.latency, links.meeting.value_or(links.latency))
+                             ? std::min(links.latency, links.barrier.value_or(links.latency))
                              : links.latency;
   // The time of sums over the memory of peers is part of the time of memory.
   const double adding = peers_memory ? 0 : (n - 1) / n * bytes * links.add;

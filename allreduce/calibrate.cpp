@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int probes = 9;            // the measurements that share the time
-constexpr int most_runs = 50;        // of one measurement
+constexpr int max_runs = 50;         // of one measurement
 constexpr int at_once = 16;          // concurrent messages, or barriers in a row
 constexpr std::size_t few = 16;      // elements of a small message
 constexpr std::size_t bulk = 16384;  // elements of the smallest message that is timed for bandwidth
@@ -135,7 +135,7 @@ class Measurement {
   // unless all its partners have slower ones. hosts: one rank of each host; other ranks only take
   // part in barriers.
   std::vector<double> exchanges(std::span<const int> hosts, double bytes_per_second) {
-    constexpr int most_rounds = 4, runs = 2;
+    constexpr int max_rounds = 4, runs = 2;
     const auto elements = std::clamp<std::size_t>(
         static_cast<std::size_t>(share_ / 2 * bytes_per_second / sizeof(float)),
         std::min(bulk, buffer_.size()), buffer_.size());
@@ -143,7 +143,7 @@ class Measurement {
     const auto self = static_cast<int>(std::ranges::find(hosts, transport_.rank()) - hosts.begin());
     std::vector<double> least(static_cast<std::size_t>(topology_.ranks()),
                               std::numeric_limits<double>::infinity());
-    for (int round = 0; round < std::min(rounds_of(count), most_rounds); ++round) {
+    for (int round = 0; round < std::min(rounds_of(count), max_rounds); ++round) {
       const int other = self < count ? partner_of(self, count, round) : self;
       const int with = other == self ? -1 : hosts[static_cast<std::size_t>(other)];
       Engine engine(transport_, loops_, message_plan({with, with}, 1, elements), {&buffer_, 1});
@@ -164,7 +164,7 @@ class Measurement {
   int rank() const { return transport_.rank(); }
 
   // Returns the seconds of a barrier. host: the ranks of this rank's host.
-  double meeting(const std::vector<int>& host) {
+  double barrier(const std::vector<int>& host) {
     const Options options;  // must outlive the builder
     PlanBuilder builder(options);
     builder.begin_chunk();
@@ -180,7 +180,7 @@ class Measurement {
     const double near = copy_seconds(transport_.rank());
     const double far = copy_seconds(peer < 0 ? transport_.rank() : peer);
     const double one_access = near / 2;  // a copy reads and writes
-    return std::clamp(one_access / std::max(shortest, far - one_access), least_share, 1.0);
+    return std::clamp(one_access / std::max(shortest, far - one_access), min_share, 1.0);
   }
 
   // Returns the seconds per byte that is added to another.
@@ -194,7 +194,7 @@ class Measurement {
 
  private:
   static constexpr double shortest = 1e-9;
-  static constexpr double least_share = 0.01;
+  static constexpr double min_share = 0.01;
 
   RankPlan message_plan(const Neighbours& with, int messages, std::size_t elements) const {
     const Options options{.chunks = messages, .window = messages};
@@ -245,7 +245,7 @@ class Measurement {
   template <class Run>
   double least(const Run& run) {
     double best = timed(run);
-    const double affordable = std::clamp(share_ / best, 1.0, static_cast<double>(most_runs));
+    const double affordable = std::clamp(share_ / best, 1.0, static_cast<double>(max_runs));
     for (int i = 0; i < static_cast<int>(affordable); ++i) {
       best = std::min(best, timed(run));
     }
@@ -374,8 +374,8 @@ void keep_to_limits(LinkSpeeds& speeds) {
     speeds.sources.host = limits.line_source;
   }
   links.latency = std::max(links.latency, limits.hop);
-  if (links.meeting) {
-    links.meeting = std::max(*links.meeting, limits.hop);
+  if (links.barrier) {
+    links.barrier = std::max(*links.barrier, limits.hop);
   }
 }
 
@@ -414,7 +414,7 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
     measure_between(measurement, hosts, topology, speeds);
   }
   if (has_local_peers && limits.peers_memory) {
-    links.meeting = rounded(measurement.meeting(mine));
+    links.barrier = rounded(measurement.barrier(mine));
   }
   keep_to_limits(speeds);
   return speeds;

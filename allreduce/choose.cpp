@@ -17,12 +17,12 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr int widest = 16;            // the largest dimension that is not divided further
-constexpr int most_flat = 64;         // the most ranks for which all-to-all messages are considered
-constexpr int most_in_window = 8;     // upper limit for chunks that the user requests
+constexpr int max_flat = 64;          // the most ranks for which all-to-all messages are considered
+constexpr int max_in_window = 8;      // upper limit for chunks that the user requests
 constexpr std::size_t small = 16384;  // elements from which on chunks are worth their messages
 constexpr int few_ranks = 16;         // up to this many, all candidates are simulated
-constexpr double most_messages = 1.2e6;          // upper limit for simulation
-constexpr double most_messages_of_many = 1.5e5;  // the limit for many ranks without a symmetry
+constexpr double max_messages = 1.2e6;          // upper limit for simulation
+constexpr double max_messages_of_many = 1.5e5;  // the limit for many ranks without a symmetry
 
 bool prime(int n) {
   for (int d = 2; d * d <= n; ++d) {
@@ -88,7 +88,7 @@ std::vector<std::pair<int, int>> chunkings_of(const Algorithm& row, const Topolo
                                               const Requirements& requirements) {
   std::vector<std::pair<int, int>> chunks{{1, 1}};
   if (requirements.pieces > 0) {
-    chunks = {{requirements.pieces, std::min(requirements.pieces, most_in_window)}};
+    chunks = {{requirements.pieces, std::min(requirements.pieces, max_in_window)}};
   } else if (requirements.shape.chunk_bytes > 0) {
     const std::size_t bytes = requirements.elements * size_of(requirements.wire);
     const std::size_t whole = divide_up(bytes, requirements.shape.chunk_bytes);
@@ -96,9 +96,9 @@ std::vector<std::pair<int, int>> chunkings_of(const Algorithm& row, const Topolo
       return {};
     }
     const auto count = static_cast<int>(std::max<std::size_t>(whole, 1));
-    chunks = {{count, std::min(count, most_in_window)}};
+    chunks = {{count, std::min(count, max_in_window)}};
   } else if (requirements.elements >= small && (!row.peers_memory || row.grid || row.serial)) {
-    const bool many = topology.ranks() > most_flat;  // Long paths need more chunks in flight.
+    const bool many = topology.ranks() > max_flat;  // Long paths need more chunks in flight.
     chunks.insert(chunks.end(), {{2, 2}, {16, many ? 4 : 3}});
     if (!many) {
       chunks.insert(chunks.end(), {{4, 4}, {32, 6}});
@@ -151,7 +151,7 @@ bool is_worth_considering(const Algorithm& row, const Topology& topology,
     return false;
   }
   const bool all_to_all = row.name == "direct" || row.name == "weighted";
-  return !all_to_all || topology.ranks() <= most_flat;
+  return !all_to_all || topology.ranks() <= max_flat;
 }
 
 bool can(const Algorithm& row, const Topology& topology, const Options& options) {
@@ -220,7 +220,7 @@ void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology,
             .seconds;
   }
   const int ranks = topology.ranks();
-  const std::size_t kept = ranks <= most_flat ? 8 : ranks <= 4 * most_flat ? 2 : 1;
+  const std::size_t kept = ranks <= max_flat ? 8 : ranks <= 4 * max_flat ? 2 : 1;
   std::ranges::stable_sort(all, {}, &Candidate::seconds);
   all.resize(std::min(all.size(), kept));
 }
@@ -232,7 +232,7 @@ Candidate candidate_of_rule(const Rule& rule, const Requirements& requirements) 
   candidate.options.wire = requirements.wire;
   if (requirements.pieces > 0) {
     candidate.options.chunks = requirements.pieces;
-    candidate.options.window = std::min(requirements.pieces, most_in_window);
+    candidate.options.window = std::min(requirements.pieces, max_in_window);
   }
   return candidate;
 }
@@ -270,11 +270,11 @@ double seconds_of(const Candidate& candidate, const Topology& topology, std::siz
   if (ranks > few_ranks && elements >= static_cast<std::size_t>(ranks)) {
     const std::optional<Symmetry> symmetry = symmetry_of(row, topology, candidate.options);
     const double part = symmetry ? 1.0 * symmetry->representatives() / ranks : 1.0;
-    if (symmetry && rough.messages * part <= most_messages) {
+    if (symmetry && rough.messages * part <= max_messages) {
       return simulate_by_symmetry(candidate, topology, elements, links, *symmetry);
     }
   }
-  const double most = ranks <= 4 * most_flat ? most_messages : most_messages_of_many;
+  const double most = ranks <= 4 * max_flat ? max_messages : max_messages_of_many;
   return ranks <= few_ranks || rough.messages <= most
              ? simulate(plans_of_all(row, topology, elements, candidate.options), topology, links)
              : rough.seconds;

@@ -70,13 +70,13 @@ class HybridTransport final : public Transport {
       : world_(world),
         local_(std::move(local)),
         remote_(std::move(remote)),
-        place_(static_cast<std::size_t>(remote_->ranks()), -1) {
-    for (std::size_t place = 0; place < local_peers.size(); ++place) {
-      place_[static_cast<std::size_t>(local_peers[place])] = static_cast<int>(place);
+        local_rank_(static_cast<std::size_t>(remote_->ranks()), -1) {
+    for (std::size_t local_rank = 0; local_rank < local_peers.size(); ++local_rank) {
+      local_rank_[static_cast<std::size_t>(local_peers[local_rank])] = static_cast<int>(local_rank);
     }
     remote_->publish(*local_->progress());
-    local_group_.reserve(place_.size());
-    remote_group_.reserve(place_.size());
+    local_group_.reserve(local_rank_.size());
+    remote_group_.reserve(local_rank_.size());
   }
 
   int rank() const override { return remote_->rank(); }
@@ -84,8 +84,8 @@ class HybridTransport final : public Transport {
   std::size_t channels() const override { return remote_->channels(); }
   Bytes allocate_shared(std::size_t bytes) override { return local_->allocate_shared(bytes); }
   std::byte* peer_address(int rank, std::byte* own) override {
-    const int place = place_of(rank);
-    return place < 0 ? nullptr : local_->peer_address(place, own);
+    const int local_rank = local_rank_of(rank);
+    return local_rank < 0 ? nullptr : local_->peer_address(local_rank, own);
   }
 
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
@@ -109,8 +109,9 @@ class HybridTransport final : public Transport {
     local_group_.clear();
     remote_group_.clear();
     for (const int other : group) {
-      const int place = place_of(other);
-      (place < 0 ? remote_group_ : local_group_).push_back(place < 0 ? other : place);
+      const int local_rank = local_rank_of(other);
+      (local_rank < 0 ? remote_group_ : local_group_)
+          .push_back(local_rank < 0 ? other : local_rank);
     }
     local_->arrive(local_group_, channel);
     reporting_loss([&] { remote_->arrive(remote_group_, channel); });
@@ -125,10 +126,10 @@ class HybridTransport final : public Transport {
   // Waits on both transports. Messages come first, because their heartbeats tell which rank of all
   // hosts is to blame for a wait that times out.
   void idle(int waits_for) override {
-    const int place = place_of(waits_for);
+    const int local_rank = local_rank_of(waits_for);
     reporting_loss([&] {
       remote_->idle(waits_for);
-      local_->idle(place < 0 ? local_->rank() : place);
+      local_->idle(local_rank < 0 ? local_->rank() : local_rank);
     });
   }
   void busy() override {
@@ -158,17 +159,17 @@ class HybridTransport final : public Transport {
       throw;
     }
   }
-  int place_of(int rank) const {
-    return rank == any_rank ? -1 : place_[static_cast<std::size_t>(rank)];
+  int local_rank_of(int rank) const {
+    return rank == any_rank ? -1 : local_rank_[static_cast<std::size_t>(rank)];
   }
   Route route_to(int rank) const {
-    const int place = place_of(rank);
-    return place < 0 ? Route{remote_.get(), rank} : Route{local_.get(), place};
+    const int local_rank = local_rank_of(rank);
+    return local_rank < 0 ? Route{remote_.get(), rank} : Route{local_.get(), local_rank};
   }
 
   World& world_;
   std::unique_ptr<Transport> local_, remote_;
-  std::vector<int> place_;                       // by rank: its local rank; -1: it is remote
+  std::vector<int> local_rank_;                  // by rank: its local rank; -1: it is remote
   std::vector<int> local_group_, remote_group_;  // reserved, as arrive() allocates nothing
 };
 
@@ -190,10 +191,10 @@ Topology topology_of(std::span<const RankPlacement> placements, int each) {
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(each); ++rank) {
       nodes.push_back(rank < placement.nodes.size() ? placement.nodes[rank] : -1);
     }
-    const auto place = std::ranges::find(hosts, placement.memory);
+    const auto host = std::ranges::find(hosts, placement.memory);
     topology.host_of.insert(topology.host_of.end(), static_cast<std::size_t>(each),
-                            static_cast<int>(place - hosts.begin()));
-    if (place == hosts.end()) {
+                            static_cast<int>(host - hosts.begin()));
+    if (host == hosts.end()) {
       hosts.push_back(placement.memory);
     }
   }
@@ -225,7 +226,7 @@ Connection::Connection(World& world, std::span<const RankPlacement> placements,
   }
 }
 
-std::unique_ptr<Transport> Connection::join(int place) {
+std::unique_ptr<Transport> Connection::join(int local_rank) {
   std::unique_ptr<Transport> local, remote;
   if (memory_) {
     std::vector<int> called;
@@ -233,11 +234,12 @@ std::unique_ptr<Transport> Connection::join(int place) {
       called.insert(called.end(), static_cast<std::size_t>(each_), process);
     }
     const auto position = std::ranges::find(local_peers_, world_.rank()) - local_peers_.begin();
-    local = memory_->join(static_cast<int>(position) * each_ + place, called);
+    local = memory_->join(static_cast<int>(position) * each_ + local_rank, called);
   }
   if (messages_) {
-    remote = each_ == 1 ? std::move(messages_)
-                        : std::make_unique<MultiplexedTransport>(*messages_, mutex_, place, each_);
+    remote = each_ == 1
+                 ? std::move(messages_)
+                 : std::make_unique<MultiplexedTransport>(*messages_, mutex_, local_rank, each_);
   }
   if (local == nullptr || remote == nullptr) {
     return local ? std::move(local) : std::move(remote);

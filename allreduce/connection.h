@@ -48,9 +48,10 @@ class Connection {
 
   // Returns the transport of the one rank of this process.
   Transport& transport() { return *transport_; }
-  // Returns the transport of rank `place` of this process; its thread calls it, and all ranks join
-  // at the same time. Error messages name a rank by its process. The connection must outlive it.
-  std::unique_ptr<Transport> join(int place);
+  // Returns the transport of rank `local_rank` of this process; its thread calls it, and all ranks
+  // join at the same time. Error messages name a rank by its process. The connection must outlive
+  // it.
+  std::unique_ptr<Transport> join(int local_rank);
 
  private:
   World& world_;

@@ -24,7 +24,7 @@ struct Links {
   // The same for the memory of other NUMA nodes; not set: as `memory`.
   std::optional<double> remote_memory = {};
   // The time of a barrier of ranks that share memory; not set: as `latency`.
-  std::optional<double> meeting = {};
+  std::optional<double> barrier = {};
 };
 // Topology::link scales the links of each rank, and that of a host by its first rank.
 

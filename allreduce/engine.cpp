@@ -42,12 +42,12 @@ class Engine::Resolver {
 
  private:
   // A contiguous part of a range.
-  struct Stretch {
+  struct Extent {
     float* data;
     std::size_t first, n;  // in elements from the start of the range
   };
-  std::vector<Stretch> stretches(const Range& range) const {
-    std::vector<Stretch> result;
+  std::vector<Extent> extents(const Range& range) const {
+    std::vector<Extent> result;
     std::size_t begin = 0;  // of the piece in the buffer
     for (const std::span<float>& piece : buffer_) {
       const std::size_t from = std::max(begin, range.begin);
@@ -70,7 +70,7 @@ class Engine::Resolver {
   }
   Pieces own(const Range& range) {
     std::vector<Bytes> pieces;
-    for (const Stretch& s : stretches(range)) {
+    for (const Extent& s : extents(range)) {
       pieces.push_back(std::as_writable_bytes(std::span(s.data, s.n)));
     }
     return store(pieces);
@@ -120,7 +120,7 @@ class Engine::Resolver {
                                 std::to_string(engine_.transport_.rank()));
     return reinterpret_cast<float*>(place);
   }
-  simd::Operand resolve(const Operand& operand, const Stretch& s) const {
+  simd::Operand resolve(const Operand& operand, const Extent& s) const {
     const std::size_t size = size_of(engine_.plan_.wire);
     switch (operand.source) {
       case Operand::Source::own_buffer:
@@ -138,7 +138,7 @@ class Engine::Resolver {
     Resolved result{.first_sum = static_cast<std::uint32_t>(engine_.sums_.size())};
     const std::vector<int> self{engine_.transport_.rank()};
     const std::vector<int>& into = sum.into ? engine_.plan_.groups[*sum.into] : self;
-    for (const Stretch& s : stretches(sum.range)) {
+    for (const Extent& s : extents(sum.range)) {
       for (const Operand& operand : engine_.plan_.operands_of(sum)) {
         engine_.operands_.push_back(resolve(operand, s));
       }

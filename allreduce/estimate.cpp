@@ -87,7 +87,7 @@ Cost shared_grid(const Problem& of, std::vector<int> dims, bool rings) {
     dims.erase(dims.begin());
   }
   Cost cost = grid(of, dims, rings, inside);
-  cost.latency += 2 * of.links.meeting.value_or(of.links.latency);
+  cost.latency += 2 * of.links.barrier.value_or(of.links.latency);
   cost.stages.push_back(seconds);
   return cost;
 }
@@ -117,7 +117,7 @@ Cost tree(const Problem& of) {
 
 Cost shared(const Problem& of) {
   const double near = of.of_node / of.ranks;
-  return {2 * of.links.meeting.value_or(of.links.latency),
+  return {2 * of.links.barrier.value_or(of.links.latency),
           {2 * of.bytes * (near / of.links.memory + (1 - near) / of.remote_memory())},
           2};
 }
@@ -125,11 +125,11 @@ Cost shared(const Problem& of) {
 // A NUMA node in the middle is the bottleneck: it reads a slice in its own buffers and in one more,
 // writes it once, later reads the result from another node and writes it to all its own buffers.
 Cost shared_by_node(const Problem& of) {
-  const double nodes = of.ranks / of.of_node, meeting = of.links.meeting.value_or(of.links.latency);
+  const double nodes = of.ranks / of.of_node, barrier = of.links.barrier.value_or(of.links.latency);
   const double remote_reads = std::min(nodes - 1, 2.0);
   const double slice = of.bytes / of.of_node;
   const double adding = slice * (1 + of.of_node) / of.links.memory;
-  return {(nodes + 2) * meeting,
+  return {(nodes + 2) * barrier,
           {adding + slice * (of.of_node / of.links.memory + remote_reads / of.remote_memory())},
           2,
           (nodes - 1) * adding};

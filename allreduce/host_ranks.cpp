@@ -115,7 +115,7 @@ bool is_in(const fs::path& process, const std::string& call) {
   return false;
 }
 
-struct Seen {
+struct ObservedProcess {
   std::string process;
   bool runs_program = false;  // false: a shell that will start the program
   bool stopped = false, waits = false;
@@ -123,8 +123,8 @@ struct Seen {
 
 // Finds processes by rank. A launcher may have started a shell that starts the program: the process
 // that runs the program counts, unless another process of the rank is stopped.
-std::map<int, Seen> ranks_of_host(const std::string& call) {
-  std::map<int, Seen> ranks;
+std::map<int, ObservedProcess> ranks_of_host(const std::string& call) {
+  std::map<int, ObservedProcess> ranks;
   std::error_code error, ignored;
   const std::string job = own_variable(job_variable);
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -138,11 +138,12 @@ std::map<int, Seen> ranks_of_host(const std::string& call) {
     if (!rank || job.empty() || variable_in(environment, job_variable) != job) {
       continue;
     }
-    const Seen seen{.process = process.filename().string(),
-                    .runs_program = fs::read_symlink(process / "exe", ignored) == program,
-                    .stopped = is_stopped(process),
-                    .waits = is_in(process, call)};
-    Seen& known = ranks[*rank];
+    const ObservedProcess seen{
+        .process = process.filename().string(),
+        .runs_program = fs::read_symlink(process / "exe", ignored) == program,
+        .stopped = is_stopped(process),
+        .waits = is_in(process, call)};
+    ObservedProcess& known = ranks[*rank];
     if (known.process.empty() || seen.stopped || (seen.runs_program && !known.stopped)) {
       known = seen;
     }
@@ -150,7 +151,7 @@ std::map<int, Seen> ranks_of_host(const std::string& call) {
   return ranks;
 }
 
-std::string state_of(const Seen& rank, const std::string& call) {
+std::string state_of(const ObservedProcess& rank, const std::string& call) {
   const std::string process = " (process " + rank.process + ")";
   return rank.stopped        ? "is stopped" + process
          : rank.waits        ? "waits too"
@@ -162,7 +163,7 @@ std::string state_of(const Seen& rank, const std::string& call) {
 
 HostRanks inspect_host_ranks(const std::string& call) {
   const int self = own_number(rank_variables).value_or(0);
-  const std::map<int, Seen> ranks = ranks_of_host(call);
+  const std::map<int, ObservedProcess> ranks = ranks_of_host(call);
   HostRanks found;
   std::string missing, waiting;
   for (const auto& [rank, seen] : ranks) {

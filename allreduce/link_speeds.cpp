@@ -11,7 +11,7 @@ namespace cnn::allreduce {
 namespace {
 
 // Speeds are serialised as numbers, whose count depends on the number of ranks alone.
-constexpr std::size_t most_memory_sizes = 40;  // powers of two
+constexpr std::size_t max_memory_sizes = 40;  // powers of two
 constexpr double absent = -1;
 
 std::vector<double> numbers_of(const LinkSpeeds& speeds, std::size_t ranks) {
@@ -23,7 +23,7 @@ std::vector<double> numbers_of(const LinkSpeeds& speeds, std::size_t ranks) {
                               links.rank,
                               links.host,
                               links.memory,
-                              links.meeting.value_or(absent),
+                              links.barrier.value_or(absent),
                               links.remote_memory.value_or(absent),
                               static_cast<double>(speeds.sources.rank),
                               static_cast<double>(speeds.sources.host),
@@ -36,7 +36,7 @@ std::vector<double> numbers_of(const LinkSpeeds& speeds, std::size_t ranks) {
     numbers.push_back(speeds.of_rank.empty() ? 1 : speeds.of_rank[rank]);
     numbers.push_back(limits.host_of.empty() ? absent : limits.host_of[rank]);
   }
-  for (std::size_t i = 0; i < most_memory_sizes; ++i) {
+  for (std::size_t i = 0; i < max_memory_sizes; ++i) {
     const bool known = i < limits.memory.size();
     numbers.push_back(known ? limits.memory[i].bytes : absent);
     numbers.push_back(known ? limits.memory[i].bytes_per_second : absent);
@@ -53,8 +53,8 @@ LinkSpeeds speeds_of(std::span<const double> numbers, std::size_t ranks) {
                               &speeds.links.rank, &speeds.links.host, &speeds.links.memory}) {
     *value = *next++;
   }
-  if (const double meeting = *next++; meeting != absent) {
-    speeds.links.meeting = meeting;
+  if (const double barrier = *next++; barrier != absent) {
+    speeds.links.barrier = barrier;
   }
   if (const double remote = *next++; remote != absent) {
     speeds.links.remote_memory = remote;
@@ -74,7 +74,7 @@ LinkSpeeds speeds_of(std::span<const double> numbers, std::size_t ranks) {
     speeds.of_rank.clear();
   }
   std::erase(speeds.limits.host_of, static_cast<int>(absent));
-  for (std::size_t i = 0; i < most_memory_sizes; ++i) {
+  for (std::size_t i = 0; i < max_memory_sizes; ++i) {
     const MemorySpeed speed{next[0], next[1]};
     next += 2;
     if (speed.bytes != absent) {

@@ -93,7 +93,7 @@ class LimitProbe {
   int machines() const { return *std::ranges::max_element(host_of_) + 1; }
 
   // Returns the largest number of ranks on a machine.
-  std::size_t most_ranks() const {
+  std::size_t max_ranks() const {
     std::size_t most = 1;
     for (int host = 0; host < machines(); ++host) {
       most = std::max(most, static_cast<std::size_t>(std::ranges::count(host_of_, host)));
@@ -102,7 +102,7 @@ class LimitProbe {
   }
 
   std::vector<MemorySpeed> memory(const ProbeOptions& options) {
-    const std::size_t largest = options.bytes > 0 ? options.bytes : beyond_caches(most_ranks());
+    const std::size_t largest = options.bytes > 0 ? options.bytes : beyond_caches(max_ranks());
     const PrivateMemory room(largest);
     std::vector<MemorySpeed> speeds;
     const auto sizes = static_cast<double>(std::bit_width(largest / smallest)) + 1;
@@ -195,17 +195,17 @@ class LimitProbe {
   }
 
   double fastest(std::span<float> floats, double seconds) {
-    constexpr int least_runs = 3, most_runs = 20;
+    constexpr int min_runs = 3, max_runs = 20;
     constexpr double alike = 1.05, patience = 4;  // patience: for a machine with other load
     const auto bytes = static_cast<double>(floats.size_bytes());
     double best = 0, second = 0, used = 0;
-    for (int run = 0; run < most_runs && used < patience * seconds; ++run) {
+    for (int run = 0; run < max_runs && used < patience * seconds; ++run) {
       const double next = std::max({timed([&] { update(floats); }, 2 * bytes, used),
                                     timed([&] { add_halves(floats); }, 2 * bytes, used),
                                     timed([&] { copy(floats); }, bytes, used)});
       second = std::max(second, std::min(best, next));
       best = std::max(best, next);
-      if (run + 1 >= least_runs && used >= seconds && best <= alike * second) {
+      if (run + 1 >= min_runs && used >= seconds && best <= alike * second) {
         break;
       }
     }

@@ -19,20 +19,20 @@ Bytes MultiplexedTransport::allocate_shared(std::size_t bytes) {
 }
 
 void MultiplexedTransport::send(int to, std::size_t channel, std::span<const Bytes> pieces) {
-  processes_.send(process_of(to), between(channel, place_, to), pieces);
+  processes_.send(process_of(to), between(channel, local_rank_, to), pieces);
 }
 
 bool MultiplexedTransport::sent(int to, std::size_t channel) {
-  return processes_.sent(process_of(to), between(channel, place_, to));
+  return processes_.sent(process_of(to), between(channel, local_rank_, to));
 }
 
 void MultiplexedTransport::receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                                    std::span<const Bytes> to) {
-  processes_.receive(process_of(from), between(channel, from, place_), at_sender, to);
+  processes_.receive(process_of(from), between(channel, from, local_rank_), at_sender, to);
 }
 
 bool MultiplexedTransport::received(int from, std::size_t channel) {
-  return processes_.received(process_of(from), between(channel, from, place_));
+  return processes_.received(process_of(from), between(channel, from, local_rank_));
 }
 
 bool MultiplexedTransport::arrived(std::span<const int> /*group*/, std::size_t /*channel*/) {

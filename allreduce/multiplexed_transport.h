@@ -14,13 +14,13 @@ namespace cnn::allreduce {
 // It has no barriers, because ranks that need them share memory.
 class MultiplexedTransport final : public Transport {
  public:
-  // each: the ranks of every process; this is number `place` of its own. processes: its channels
-  // are divided among the each * each pairs of ranks. mutex: held during a round of a wait. Both
-  // must outlive this object.
-  MultiplexedTransport(Transport& processes, std::mutex& mutex, int place, int each)
-      : processes_(processes), mutex_(mutex), place_(place), each_(each) {}
+  // each: the ranks of every process; this is number `local_rank` of its own. processes: its
+  // channels are divided among the each * each pairs of ranks. mutex: held during a round of a
+  // wait. Both must outlive this object.
+  MultiplexedTransport(Transport& processes, std::mutex& mutex, int local_rank, int each)
+      : processes_(processes), mutex_(mutex), local_rank_(local_rank), each_(each) {}
 
-  int rank() const override { return processes_.rank() * each_ + place_; }
+  int rank() const override { return processes_.rank() * each_ + local_rank_; }
   int ranks() const override { return processes_.ranks() * each_; }
   std::size_t channels() const override;
 
@@ -46,7 +46,7 @@ class MultiplexedTransport final : public Transport {
 
   Transport& processes_;
   std::mutex& mutex_;
-  int place_, each_;
+  int local_rank_, each_;
 };
 
 }  // namespace cnn::allreduce

@@ -51,7 +51,7 @@ Operand PlanBuilder::receive_to_scratch(int from, Range range) {
   if (!range.empty()) {
     actions().push_back(Receive{from, range, used_});
     used_ += range.size();
-    most_used_ = std::max(most_used_, used_);
+    max_used_ = std::max(max_used_, used_);
   }
   return operand;
 }
@@ -99,7 +99,7 @@ void PlanBuilder::sum(Range range, std::span<const Operand> operands, bool last,
 
 RankPlan PlanBuilder::finish() && {
   const auto window = static_cast<std::size_t>(options_.window);
-  const std::size_t chunk_scratch = round_up(most_used_, 16);  // whole cache lines of 64 bytes
+  const std::size_t chunk_scratch = round_up(max_used_, 16);  // whole cache lines of 64 bytes
   for (std::size_t c = 0; c < plan_.chunks.size(); ++c) {
     const std::size_t base = c % window * chunk_scratch;
     if (c >= window) {

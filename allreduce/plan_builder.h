@@ -56,7 +56,7 @@ class PlanBuilder {
 
   const Options& options_;
   RankPlan plan_;
-  std::size_t used_ = 0, most_used_ = 0;  // elements of a chunk's scratch
+  std::size_t used_ = 0, max_used_ = 0;  // elements of a chunk's scratch
 };
 
 // Cuts the range into the chunks that the options ask for, calls write(builder, chunk) for each,

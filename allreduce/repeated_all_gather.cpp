@@ -38,13 +38,13 @@ RepeatedAllGather::RepeatedAllGather(Transport& transport, std::size_t bytes)
       bytes_(bytes),
       buffer_(transport.allocate_shared(bytes * static_cast<std::size_t>(transport.ranks()))) {
   for (const GatherRound& round : gather_rounds(transport.rank(), transport.ranks())) {
-    rounds_.push_back({round.to, round.from, stretches(round.sends, round.count),
-                       stretches(round.receives, round.count)});
+    rounds_.push_back({round.to, round.from, extents(round.sends, round.count),
+                       extents(round.receives, round.count)});
   }
 }
 
-// Returns two stretches where the parts wrap around to that of rank 0.
-std::vector<Bytes> RepeatedAllGather::stretches(int first, int count) const {
+// Returns two extents where the parts wrap around to that of rank 0.
+std::vector<Bytes> RepeatedAllGather::extents(int first, int count) const {
   const int behind = std::min(count, transport_.ranks() - first);
   const auto bytes = [this](int parts) { return bytes_ * static_cast<std::size_t>(parts); };
   std::vector<Bytes> result{buffer_.subspan(bytes(first), bytes(behind))};

@@ -40,7 +40,7 @@ class RepeatedAllGather {
     int to, from;
     std::vector<Bytes> sends, receives;  // contiguous parts of the buffer
   };
-  std::vector<Bytes> stretches(int first, int count) const;
+  std::vector<Bytes> extents(int first, int count) const;
 
   Transport& transport_;
   std::size_t bytes_;

@@ -35,7 +35,7 @@ constexpr int checks_per_round = 16;
 // Up to this many ranks each watches the processes of all others. With more ranks, each watches
 // the neighbours that AbortGossip names and the rank that it waits for, because a descriptor for
 // each pair of 1,024 ranks would make a million of them.
-constexpr int most_watched = 64;
+constexpr int max_watched = 64;
 
 std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
@@ -81,7 +81,7 @@ class SharedMemoryTransport final : public Transport {
       }
       busy();
       ++joined_;
-      if (ranks_ <= most_watched || std::ranges::binary_search(neighbours, other)) {
+      if (ranks_ <= max_watched || std::ranges::binary_search(neighbours, other)) {
         watch(other);
       }
     }

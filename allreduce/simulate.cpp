@@ -27,11 +27,11 @@ struct Line {
 };
 
 // The progress of one chunk of one rank.
-struct Course {
+struct ChunkProgress {
   std::size_t next = 0;
   std::size_t open_messages = 0;
   std::size_t chunks_to_wait_for = 0;
-  std::size_t meetings = 0;
+  std::size_t barriers = 0;
   double time = 0;  // the end of its latest wait
   bool done = false;
 };
@@ -87,9 +87,9 @@ class Simulation {
 
   double run() {
     for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
-      courses_.emplace_back(chunks_);
+      chunk_progress_.emplace_back(chunks_);
       for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
-        courses_[rank][chunk].chunks_to_wait_for = plans_[rank].chunks[chunk].after.size();
+        chunk_progress_[rank][chunk].chunks_to_wait_for = plans_[rank].chunks[chunk].after.size();
         schedule_go_on(0, rank, chunk);
       }
     }
@@ -99,10 +99,10 @@ class Simulation {
       handle(event);
     }
     double end = 0;
-    for (const std::vector<Course>& of_rank : courses_) {
-      for (const Course& course : of_rank) {
-        check(course.done, "an all-reduce never ends: what a rank waits for does not come");
-        end = std::max(end, course.time);
+    for (const std::vector<ChunkProgress>& of_rank : chunk_progress_) {
+      for (const ChunkProgress& progress : of_rank) {
+        check(progress.done, "an all-reduce never ends: what a rank waits for does not come");
+        end = std::max(end, progress.time);
       }
     }
     return end;
@@ -142,7 +142,7 @@ class Simulation {
     if (event.kind == Kind::go_on) {
       rank_ = event.rank;
       chunk_ = event.chunk;
-      course().time = std::max(course().time, event.time);
+      progress().time = std::max(progress().time, event.time);
       advance();
     } else if (event.kind == Kind::set_out) {
       Line& line = port(m.from, m.inside).out;
@@ -158,44 +158,46 @@ class Simulation {
   }
 
   void end_side(double time, std::size_t rank, std::size_t chunk) {
-    Course& of = courses_[rank][chunk];
+    ChunkProgress& of = chunk_progress_[rank][chunk];
     of.time = std::max(of.time, time);
     if (--of.open_messages == 0) {
       schedule_go_on(of.time, rank, chunk);
     }
   }
 
-  Course& course() { return courses_[rank_][chunk_]; }
+  ChunkProgress& progress() { return chunk_progress_[rank_][chunk_]; }
 
   void advance() {
     const Chunk& chunk = plans_[rank_].chunks[chunk_];
-    while (course().chunks_to_wait_for == 0 && !course().done) {
-      if (course().next == chunk.actions.size()) {
-        if (course().open_messages == 0) {
+    while (progress().chunks_to_wait_for == 0 && !progress().done) {
+      if (progress().next == chunk.actions.size()) {
+        if (progress().open_messages == 0) {
           end_chunk();
         }
         return;
       }
       if (!std::visit([this](const auto& action) { return step(action); },
-                      chunk.actions[course().next])) {
+                      chunk.actions[progress().next])) {
         return;
       }
-      ++course().next;
+      ++progress().next;
     }
   }
 
   void end_chunk() {
-    course().done = true;
+    progress().done = true;
     for (std::size_t later = chunk_ + 1; later < chunks_; ++later) {
       const auto& after = plans_[rank_].chunks[later].after;
       if (const auto times = std::ranges::count(after, chunk_); times > 0) {
-        courses_[rank_][later].chunks_to_wait_for -= static_cast<std::size_t>(times);
-        schedule_go_on(course().time, rank_, later);
+        chunk_progress_[rank_][later].chunks_to_wait_for -= static_cast<std::size_t>(times);
+        schedule_go_on(progress().time, rank_, later);
       }
     }
   }
 
-  double use_processor(double seconds) { return processors_[rank_].serve(course().time, seconds); }
+  double use_processor(double seconds) {
+    return processors_[rank_].serve(progress().time, seconds);
+  }
 
   // A message within a host is a copy: from another NUMA node it is no faster than memory there.
   double slowdown(std::size_t from, std::size_t to) const {
@@ -213,7 +215,7 @@ class Simulation {
     if (from == rank_) {
       m.place = sent_by_[rank_]++;
     }
-    ++course().open_messages;
+    ++progress().open_messages;
     if (m.sent && m.expected) {
       const double bytes = size_scale_ * slowdown(from, to) *
                            static_cast<double>(range.size() * size_of(plans_[rank_].wire));
@@ -235,14 +237,14 @@ class Simulation {
     post(static_cast<std::size_t>(receive.from), rank_, receive.range);
     return true;
   }
-  bool step(const Wait& /*wait*/) { return course().open_messages == 0; }
+  bool step(const Wait& /*wait*/) { return progress().open_messages == 0; }
 
   bool step(const Barrier& barrier) {
     const std::vector<int>& group = plans_[rank_].groups[barrier.group];
     // A chunk that waits here has counted itself; the last to arrive wakes the others.
-    const std::size_t mine = course().meetings;
+    const std::size_t mine = progress().barriers;
     if (woken_[{rank_, chunk_}] == mine + 1) {
-      ++course().meetings;
+      ++progress().barriers;
       return true;
     }
     arrivals_[{rank_, chunk_}] = mine + 1;
@@ -253,11 +255,11 @@ class Simulation {
     }
     double latest = 0;
     for (const int rank : group) {
-      latest = std::max(latest, courses_[static_cast<std::size_t>(rank)][chunk_].time);
+      latest = std::max(latest, chunk_progress_[static_cast<std::size_t>(rank)][chunk_].time);
     }
     for (const int rank : group) {
       woken_[{static_cast<std::size_t>(rank), chunk_}] = mine + 1;
-      schedule_go_on(latest + links_.meeting.value_or(links_.latency),
+      schedule_go_on(latest + links_.barrier.value_or(links_.latency),
                      static_cast<std::size_t>(rank), chunk_);
     }
     return false;
@@ -290,7 +292,7 @@ class Simulation {
     if (of_others || sum.into) {  // memory bandwidth limits it
       seconds = bytes * seconds_per_byte(sum);
     }
-    course().time = use_processor(seconds);
+    progress().time = use_processor(seconds);
     return true;
   }
 
@@ -302,7 +304,7 @@ class Simulation {
   std::size_t chunks_;
   std::vector<Line> processors_;  // by rank; their requests are in seconds
   std::vector<Port> ranks_, hosts_;
-  std::vector<std::vector<Course>> courses_;  // [rank][chunk]
+  std::vector<std::vector<ChunkProgress>> chunk_progress_;  // [rank][chunk]
   std::unordered_map<std::size_t, Message> mail_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> arrivals_, woken_;  // at barriers
   std::vector<std::size_t> sent_by_;  // by rank: the number of messages

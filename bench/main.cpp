@@ -89,7 +89,7 @@ void write_no_files(Config& config) {
 
 // Connects to the other processes of the run; returns null if this is the only process.
 std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console) {
-  const std::optional<Launched> by = launched();
+  const std::optional<LauncherInfo> by = detect_launcher();
   if (!by) {
     return nullptr;
   }
@@ -198,7 +198,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
     }
     reports->publish(result);
   } catch (const std::exception& error) {
-    tell_failure(error, world, interruption, console);
+    report_failure(error, world, interruption, console);
     result["error"] = cnn::failure_text(error);
     if (reports) {
       publish_failure(*reports, result, cnn::failure_text(error), console);
@@ -244,8 +244,9 @@ EnvironmentVariables horovod_variables() {
 }
 
 RunEnvironment environment_of(std::span<const BackendKind> backends) {
-  RunEnvironment environment{
-      .bf16 = cpu_computes_bf16(), .launched = launched().has_value(), .program = program_path()};
+  RunEnvironment environment{.bf16 = cpu_computes_bf16(),
+                             .launched = detect_launcher().has_value(),
+                             .program = program_path()};
   if (const char* options = std::getenv("DDL_OPTIONS")) {
     environment.ddl_options = options;
   }
@@ -263,7 +264,7 @@ std::optional<CommandLine> read_flags(std::span<const std::string> words,
   try {
     return parse_flags(words.subspan(words.empty() ? 0 : 1), environment_of(backends));
   } catch (const std::exception& error) {
-    tell_wrong_flags(error, console);
+    report_wrong_flags(error, console);
     return std::nullopt;
   }
 }

@@ -15,7 +15,7 @@ namespace {
 using Id = std::uint32_t;
 using Kind = PickleValue::Kind;
 
-constexpr std::size_t most_values = 250'000;  // a batch of CIFAR-10 has 20,000
+constexpr std::size_t max_values = 250'000;  // a batch of CIFAR-10 has 20,000
 
 enum class Function : std::uint8_t { reconstruct, ndarray, dtype, from_buffer };
 struct FunctionRow {
@@ -142,7 +142,7 @@ bool Machine::run_text(unsigned char code) {
 bool Machine::run_container(unsigned char code) {
   switch (code) {
     case '(':
-      check(marks_.size() < most_values, "the pickle has more than 250000 open marks");
+      check(marks_.size() < max_values, "the pickle has more than 250000 open marks");
       marks_.push_back(stack_.size());
       return true;
     case ']':
@@ -243,7 +243,7 @@ std::string_view Machine::take_line() {
 }
 
 bool Machine::push_new(PickleValue value) {
-  check(values_.size() < most_values, "the pickle has more than 250000 values");
+  check(values_.size() < max_values, "the pickle has more than 250000 values");
   stack_.push_back(static_cast<Id>(values_.size()));
   values_.push_back(std::move(value));
   return true;
@@ -317,7 +317,7 @@ bool Machine::append(Kind kind, const std::vector<Id>& items) {
 }
 
 bool Machine::remember(std::uint64_t slot) {
-  check(memo_.size() < most_values, "the pickle remembers more than 250000 values");
+  check(memo_.size() < max_values, "the pickle remembers more than 250000 values");
   memo_[slot] = last();
   return true;
 }
@@ -325,7 +325,7 @@ bool Machine::remember(std::uint64_t slot) {
 bool Machine::recall(std::uint64_t slot) {
   const auto found = memo_.find(slot);
   check(found != memo_.end(), "the pickle recalls a value that it never remembered");
-  check(stack_.size() < most_values, "the pickle's stack has more than 250000 values");
+  check(stack_.size() < max_values, "the pickle's stack has more than 250000 values");
   stack_.push_back(found->second);
   return true;
 }

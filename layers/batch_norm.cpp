@@ -33,7 +33,7 @@ struct Affine {
 
 Affine affine(const BatchNormAttributes& a, std::span<const TensorView> in,
               std::span<const double> mean, std::span<const double> variance) {
-  const NormPlaces at(a.scale);
+  const NormOperandIndices at(a.scale);
   Affine result;
   for (std::size_t c = 0; c < mean.size(); ++c) {
     const double gamma = a.scale ? in[at.gamma].as<float>()[c] : 1;
@@ -90,8 +90,9 @@ void narrow(std::span<const double> from, const TensorView& to) {
 }  // namespace
 
 std::vector<TensorDesc> BatchNorm::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, NormPlaces(attributes.scale).mean + (attributes.residual ? 1 : 0));
-  require_vectors(*this, in, NormPlaces(attributes.scale).beta);
+  require_count(*this, in,
+                NormOperandIndices(attributes.scale).mean + (attributes.residual ? 1 : 0));
+  require_vectors(*this, in, NormOperandIndices(attributes.scale).beta);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
           *this, in, "the residual must be like x");
   const BatchNormAttributes& a = attributes;
@@ -115,7 +116,7 @@ void BatchNorm::reference(std::span<const TensorView> in, std::span<const Tensor
 }
 
 std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
-  const NormPlaces at(attributes.scale);
+  const NormOperandIndices at(attributes.scale);
   std::vector<Value> in{b.in[0]};
   if (attributes.scale) {
     in.push_back(b.in[at.gamma]);
@@ -138,15 +139,15 @@ std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
 }
 
 bool BatchNorm::may_overwrite(std::size_t input, std::size_t output) const {
-  const std::size_t residual = NormPlaces(attributes.scale).mean;
+  const std::size_t residual = NormOperandIndices(attributes.scale).mean;
   return output == 0 && (input == 0 || (attributes.residual && input == residual));
 }
 
 std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, place_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
-  require_vectors(*this, in, NormPlaces(attributes.scale).variance);
+  require_count(*this, in, index_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
+  require_vectors(*this, in, NormOperandIndices(attributes.scale).variance);
   const bool masked = passes_gradient() && attributes.mask;
-  const std::span<const TensorDesc> images = in.subspan(place_of_dy());
+  const std::span<const TensorDesc> images = in.subspan(index_of_dy());
   for (const TensorDesc& desc : images.first(images.size() - (masked ? 1 : 0))) {
     require(desc.shape == in[0].shape && desc.type == in[0].type, *this, in,
             "dy, dy2 and y must be like x");
@@ -168,7 +169,7 @@ std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in)
 
 void BatchNormBackward::reference(std::span<const TensorView> in,
                                   std::span<const TensorView> out) const {
-  const NormPlaces at(attributes.scale);
+  const NormOperandIndices at(attributes.scale);
   const std::vector<double> mean = widened(in[at.mean]);
   const std::vector<double> variance = widened(in[at.variance]);
   const Affine f = affine(attributes, in, mean, variance);
@@ -179,9 +180,9 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
   };
   const double count = static_cast<double>(d.n * d.pixels());
   const auto x = in[0].as<float>();
-  const auto dy = in[place_of_dy()].as<float>();
+  const auto dy = in[index_of_dy()].as<float>();
   const auto arriving = [&](std::size_t i) {
-    return joined ? dy[i] + in[place_of_dy() + 1].as<float>()[i] : dy[i];
+    return joined ? dy[i] + in[index_of_dy() + 1].as<float>()[i] : dy[i];
   };
 
   const auto opens = [&](std::size_t i) {
@@ -218,7 +219,7 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
 
 bool BatchNormBackward::may_overwrite(std::size_t input, std::size_t output) const {
   const std::size_t g = attributes.scale ? 3 : 2;
-  const bool gradient = input == place_of_dy() || (joined && input == place_of_dy() + 1);
+  const bool gradient = input == index_of_dy() || (joined && input == index_of_dy() + 1);
   return (output == 0 && (input == 0 || gradient)) || (output == g && gradient);
 }
 
@@ -229,7 +230,7 @@ std::size_t BatchNormBackward::reread_bytes(std::span<const TensorDesc> in) cons
 }
 
 std::vector<TensorDesc> BatchNormInference::infer(std::span<const TensorDesc> in) const {
-  const NormPlaces at(attributes.scale);
+  const NormOperandIndices at(attributes.scale);
   require_count(*this, in, at.variance + 1 + (attributes.residual ? 1 : 0));
   require_vectors(*this, in, at.variance);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
@@ -239,13 +240,13 @@ std::vector<TensorDesc> BatchNormInference::infer(std::span<const TensorDesc> in
 
 void BatchNormInference::reference(std::span<const TensorView> in,
                                    std::span<const TensorView> out) const {
-  const NormPlaces at(attributes.scale);
+  const NormOperandIndices at(attributes.scale);
   const Affine f = affine(attributes, in, widened(in[at.mean]), widened(in[at.variance]));
   run_affine(attributes, f, in, out[0]);
 }
 
 std::vector<TensorDesc> FoldBatchNorm::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, NormPlaces(scale).variance + 1 + (bias ? 1 : 0));
+  require_count(*this, in, NormOperandIndices(scale).variance + 1 + (bias ? 1 : 0));
   const TensorDesc vector = described({in[0].shape[0]}, DataType::f32);
   for (const TensorDesc& desc : in.subspan(1)) {
     require(desc.shape == vector.shape, *this, in, "takes weights [O, ...] and vectors [O]");
@@ -255,7 +256,7 @@ std::vector<TensorDesc> FoldBatchNorm::infer(std::span<const TensorDesc> in) con
 
 void FoldBatchNorm::reference(std::span<const TensorView> in,
                               std::span<const TensorView> out) const {
-  const NormPlaces at(scale);
+  const NormOperandIndices at(scale);
   const auto w = in[0].as<float>();
   const auto folded = out[0].as<float>();
   const auto folded_bias = out[1].as<float>();

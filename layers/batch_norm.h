@@ -22,8 +22,8 @@ struct BatchNormAttributes {
 
 // The positions of a norm's vectors among its inputs: after x, or after the weights that the norm
 // is folded into.
-struct NormPlaces {
-  explicit NormPlaces(bool scale) : beta(scale ? 2 : 1) {}
+struct NormOperandIndices {
+  explicit NormOperandIndices(bool scale) : beta(scale ? 2 : 1) {}
   std::size_t gamma = 1;  // with scale only
   std::size_t beta;
   std::size_t mean = beta + 1, variance = beta + 2;  // if they are inputs
@@ -63,7 +63,7 @@ class BatchNormBackward final : public Op {
   // Returns whether the op reads the ReLU's gate from y or its mask, and outputs g.
   bool passes_gradient() const { return attributes.relu && attributes.residual; }
   // Returns the index of operand dy; dy2 follows it.
-  std::size_t place_of_dy() const { return NormPlaces(attributes.scale).variance + 1; }
+  std::size_t index_of_dy() const { return NormOperandIndices(attributes.scale).variance + 1; }
   std::string_view name() const override { return "batch_norm_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;

@@ -89,7 +89,7 @@ void FinishStatistics::reference(std::span<const TensorView> in,
 }
 
 std::vector<TensorDesc> ScaleBias::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, rest == Rest::nothing ? 3 : rest == Rest::image ? 4 : 6);
+  require_count(*this, in, residual == Residual::none ? 3 : residual == Residual::image ? 4 : 6);
   require_real_image(*this, in);
   for (const std::size_t vectors : {1, 4}) {
     for (std::size_t i = vectors; i < std::min(vectors + 2, in.size()); ++i) {
@@ -97,7 +97,8 @@ std::vector<TensorDesc> ScaleBias::infer(std::span<const TensorDesc> in) const {
               "slopes and offsets are [C] of one type");
     }
   }
-  require(rest == Rest::nothing || is_alike(in[3], in[0]), *this, in, "takes images of one kind");
+  require(residual == Residual::none || is_alike(in[3], in[0]), *this, in,
+          "takes images of one kind");
   std::vector<TensorDesc> result{described(in[0].shape, in[0].type)};
   if (mask) {
     result.push_back(relu_mask_of(in[0].shape));
@@ -114,9 +115,9 @@ void ScaleBias::reference(std::span<const TensorView> in, std::span<const Tensor
   for (std::size_t i = 0; i < y.size(); ++i) {
     const std::size_t c = channels.of(i);
     double sum = value(1, c) * value(0, i) + value(2, c);
-    if (rest == Rest::image) {
+    if (residual == Residual::image) {
       sum += value(3, i);
-    } else if (rest == Rest::normalised) {
+    } else if (residual == Residual::normalised) {
       sum += value(4, c) * value(3, i) + value(5, c);
     }
     y[i] = static_cast<float>(relu && sum < 0 ? 0 : sum);  // a NaN stays one

@@ -35,14 +35,14 @@ class FinishStatistics final : public Op {
   DataType type;
 };
 
-// y = relu(a x + b + rest) by channel, or without the ReLU; rest is nothing, an image, or an image
-// with its own a and b. in: x, a real [C], b like a, then [residual like x] or [x2 like x, a2, b2].
-// out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
+// y = relu(a x + b + residual) by channel, or without the ReLU; residual is nothing, an image, or
+// an image with its own a and b. in: x, a real [C], b like a, then [residual like x] or [x2 like x,
+// a2, b2]. out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
 class ScaleBias final : public Op {
  public:
-  enum class Rest : std::uint8_t { nothing, image, normalised };
-  ScaleBias(bool with_relu, Rest adds, bool with_mask = false)
-      : relu(with_relu), rest(adds), mask(with_mask) {}
+  enum class Residual : std::uint8_t { none, image, normalised };
+  ScaleBias(bool with_relu, Residual adds, bool with_mask = false)
+      : relu(with_relu), residual(adds), mask(with_mask) {}
   std::string_view name() const override { return "scale_bias"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
@@ -51,7 +51,7 @@ class ScaleBias final : public Op {
   }
 
   bool relu;
-  Rest rest;
+  Residual residual;
   bool mask;
 };
 

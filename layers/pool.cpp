@@ -15,12 +15,12 @@ Shape output_shape(const Window& w, const Shape& x) {
 }
 
 // The pixels of one plane [height, width] that the window of output (p, q) covers.
-struct Cover {
+struct CoveredPixels {
   Range rows, columns;
   std::int64_t count() const { return (rows.end - rows.begin) * (columns.end - columns.begin); }
 };
 
-Cover cover(const Window& w, const Dims& x, std::int64_t p, std::int64_t q) {
+CoveredPixels covered_pixels(const Window& w, const Dims& x, std::int64_t p, std::int64_t q) {
   const std::int64_t top = p * w.stride_h - w.pad_top;
   const std::int64_t left = q * w.stride_w - w.pad_left;
   return {{std::max<std::int64_t>(top, 0), std::min(top + w.kernel_h, x.h)},
@@ -76,7 +76,7 @@ void MaxPool::reference(std::span<const TensorView> in, std::span<const TensorVi
   float* y = out[0].as<float>().data();
   for_each_output(x, dims(out[0].desc.shape),
                   [&](std::int64_t i, std::int64_t plane, std::int64_t p, std::int64_t q) {
-                    const Cover c = cover(window, x, p, q);
+                    const CoveredPixels c = covered_pixels(window, x, p, q);
                     std::int64_t best = plane + c.rows.begin * x.w + c.columns.begin;
                     for (std::int64_t h = c.rows.begin; h < c.rows.end; ++h) {
                       for (std::int64_t w = c.columns.begin; w < c.columns.end; ++w) {
@@ -137,7 +137,7 @@ void AveragePool::reference(std::span<const TensorView> in, std::span<const Tens
   float* y = out[0].as<float>().data();
   for_each_output(x, dims(out[0].desc.shape),
                   [&](std::int64_t i, std::int64_t plane, std::int64_t p, std::int64_t q) {
-                    const Cover c = cover(window, x, p, q);
+                    const CoveredPixels c = covered_pixels(window, x, p, q);
                     double sum = 0;
                     for (std::int64_t h = c.rows.begin; h < c.rows.end; ++h) {
                       for (std::int64_t w = c.columns.begin; w < c.columns.end; ++w) {
@@ -167,7 +167,7 @@ void AveragePoolBackward::reference(std::span<const TensorView> in,
   std::ranges::fill(out[0].as<float>(), 0.0F);
   for_each_output(x, dims(in[0].desc.shape),
                   [&](std::int64_t i, std::int64_t plane, std::int64_t p, std::int64_t q) {
-                    const Cover c = cover(window, x, p, q);
+                    const CoveredPixels c = covered_pixels(window, x, p, q);
                     const float share = dy[i] / static_cast<float>(c.count());
                     for (std::int64_t h = c.rows.begin; h < c.rows.end; ++h) {
                       for (std::int64_t w = c.columns.begin; w < c.columns.end; ++w) {

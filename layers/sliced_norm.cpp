@@ -46,7 +46,7 @@ class Channels {
 // The coefficients of each channel: xhat = (x - mean) r, y = gamma xhat + beta.
 struct Norm {
   Norm(const BatchNormAttributes& a, std::span<const TensorView> in) {
-    const NormPlaces at(a.scale);
+    const NormOperandIndices at(a.scale);
     for (std::size_t c = 0; c < in[at.beta].as<float>().size(); ++c) {
       mean.push_back(in[at.mean].as<float>()[c]);
       r.push_back(1 / std::sqrt(in[at.variance].as<float>()[c] + a.epsilon));
@@ -119,9 +119,9 @@ void MergeMoments::reference(std::span<const TensorView> in,
 }
 
 std::vector<TensorDesc> NormGradientSums::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, place_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
+  require_count(*this, in, index_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
   require(!attributes.mask, *this, in, "reads no mask");
-  require_operands(*this, in, place_of_dy() - 1);
+  require_operands(*this, in, index_of_dy() - 1);
   std::vector<TensorDesc> result = vectors_of(in[0], 2);
   if (passes_gradient()) {
     result.push_back(described(in[0].shape, in[0].type));
@@ -134,13 +134,13 @@ void NormGradientSums::reference(std::span<const TensorView> in,
   const Norm norm(attributes, in);
   const Channels channels(in[0].desc.shape);
   const auto x = in[0].as<float>();
-  const auto dy = in[place_of_dy()].as<float>();
+  const auto dy = in[index_of_dy()].as<float>();
   std::vector<double> dbeta(channels.count()), dgamma(channels.count());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = channels.of(i);
     const bool opens = passes_gradient() ? is_open(in.back().as<float>()[i])
                                          : !attributes.relu || is_open(norm.y(c, x[i]));
-    const float arriving = joined ? dy[i] + in[place_of_dy() + 1].as<float>()[i] : dy[i];
+    const float arriving = joined ? dy[i] + in[index_of_dy() + 1].as<float>()[i] : dy[i];
     const double g = gated(static_cast<double>(arriving), opens);
     dbeta[c] += g;
     dgamma[c] += g * norm.xhat(c, x[i]);
@@ -153,7 +153,7 @@ void NormGradientSums::reference(std::span<const TensorView> in,
 }
 
 bool NormGradientSums::may_overwrite(std::size_t input, std::size_t output) const {
-  return output == 2 && (input == place_of_dy() || (joined && input == place_of_dy() + 1));
+  return output == 2 && (input == index_of_dy() || (joined && input == index_of_dy() + 1));
 }
 
 std::vector<TensorDesc> NormInputGradient::infer(std::span<const TensorDesc> in) const {

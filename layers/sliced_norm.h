@@ -45,7 +45,7 @@ class NormGradientSums final : public Op {
   explicit NormGradientSums(BatchNormAttributes a, bool two_gradients = false)
       : attributes(std::move(a)), joined(two_gradients) {}
   bool passes_gradient() const { return attributes.relu && attributes.residual; }
-  std::size_t place_of_dy() const { return NormPlaces(attributes.scale).variance + 1; }
+  std::size_t index_of_dy() const { return NormOperandIndices(attributes.scale).variance + 1; }
   std::string_view name() const override { return "batch_norm_gradient_sums"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
@@ -65,7 +65,7 @@ class NormInputGradient final : public Op {
       : attributes(std::move(a)), count(n), joined(two_gradients) {}
   bool gates() const { return attributes.relu && !attributes.residual; }
   // Returns the index of operand dbeta; dgamma, g and dy2 follow it.
-  std::size_t place_of_sums() const { return NormPlaces(attributes.scale).variance + 1; }
+  std::size_t place_of_sums() const { return NormOperandIndices(attributes.scale).variance + 1; }
   std::string_view name() const override { return "batch_norm_input_gradient"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;

@@ -97,11 +97,11 @@ class Relaxation {
   // Minimises over the seconds of recomputation by branch and bound: splits the interval with the
   // lowest bound, which costs its low end and frees what its high end frees.
   double least() const {
-    constexpr int most_cuts = 60;
+    constexpr int max_cuts = 60;
     constexpr double close_enough = 1e-6;
     std::vector<Interval> open{interval(0, longest_)};
     double reached = std::min(seconds(0, 0), seconds(longest_, longest_));
-    for (int cut = 0; cut < most_cuts; ++cut) {
+    for (int cut = 0; cut < max_cuts; ++cut) {
       const Interval best = open.back();
       if (best.seconds == infinity || best.seconds >= (1 - close_enough) * reached) {
         break;
@@ -117,7 +117,7 @@ class Relaxation {
   }
 
   // Returns the arena below which some step holds unmovable bytes.
-  double least_bytes() const {
+  double min_bytes() const {
     double result = 0;
     for (const PressureStep& step : pressure_.steps) {
       double bytes = step.live;
@@ -364,12 +364,12 @@ Bound lower_bound(const Request& request, const Pressure& pressure) {
   if (request.options.recompute == Recomputation::off) {
     return {.seconds = swap_only,
             .seconds_swap_only = swap_only,
-            .least_bytes = static_cast<std::size_t>(swaps.least_bytes())};
+            .min_bytes = static_cast<std::size_t>(swaps.min_bytes())};
   }
   const Relaxation all(request, pressure, true);
   return {.seconds = all.least(),
           .seconds_swap_only = swap_only,
-          .least_bytes = static_cast<std::size_t>(all.least_bytes())};
+          .min_bytes = static_cast<std::size_t>(all.min_bytes())};
 }
 
 }  // namespace cnn::lms

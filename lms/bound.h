@@ -14,7 +14,7 @@ namespace cnn::lms {
 struct Bound {
   double seconds = 0;
   double seconds_swap_only = 0;  // of plans without recomputation
-  std::size_t least_bytes = 0;   // of the arena, below which no such plan exists
+  std::size_t min_bytes = 0;     // of the arena, below which no such plan exists
 };
 
 // For each op that exceeds the budget without a plan, some bytes must leave before it starts and

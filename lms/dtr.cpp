@@ -108,7 +108,7 @@ class Rematerialization {
         require(step.id);
         touch(step.id);
       }
-      if (repeats_.size() > most_repeats()) {
+      if (repeats_.size() > max_repeats()) {
         return std::nullopt;
       }
       release();
@@ -124,7 +124,7 @@ class Rematerialization {
     double accessed = 0;  // last access, in seconds of the step
   };
 
-  std::size_t most_repeats() const {
+  std::size_t max_repeats() const {
     constexpr std::size_t thrashing = 20;  // times all nodes
     return thrashing * problem_.nodes.size();
   }
@@ -147,7 +147,7 @@ class Rematerialization {
   }
 
   void require(std::uint32_t root) {
-    if (roots_[root].resident || repeats_.size() > most_repeats()) {
+    if (roots_[root].resident || repeats_.size() > max_repeats()) {
       return;
     }
     if (problem_.roots[root].makers.empty()) {  // an input arrives
@@ -168,7 +168,7 @@ class Rematerialization {
       ++roots_[root].pins;
       bytes += roots_[root].resident ? 0 : problem_.roots[root].bytes;
     }
-    make_room(bytes - std::min(bytes, taken_over(made)));
+    make_room(bytes - std::min(bytes, reused_in_place(made)));
     now_ += made.seconds;
     for (const auto* roots : {&made.reads, &made.writes}) {
       std::ranges::for_each(*roots, [&](std::uint32_t root) { touch(root); });
@@ -180,10 +180,10 @@ class Rematerialization {
   }
 
   // Returns the bytes of ending inputs that outputs take over.
-  std::size_t taken_over(const ProblemNode& node) const {
+  std::size_t reused_in_place(const ProblemNode& node) const {
     std::size_t bytes = 0;
     std::vector<std::uint32_t> taken, given;
-    for (const auto& [from, to] : node.may_take) {
+    for (const auto& [from, to] : node.may_reuse) {
       const bool is_new = std::ranges::find(taken, from) == taken.end() &&
                           std::ranges::find(given, to) == given.end();
       if (is_new && last_use_[from] == given_ && !roots_[to].resident) {

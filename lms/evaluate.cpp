@@ -49,7 +49,7 @@ void Evaluator::add_intervals(const ExpandedSchedule& expanded) {
     bytes_[interval.last + 1] -= bytes;
   }
   std::partial_sum(bytes_.begin(), bytes_.end(), bytes_.begin());
-  for (const TakeOver& taken : expanded.taken_over) {
+  for (const InPlaceReuse& taken : expanded.reused_in_place) {
     bytes_[taken.step] -= taken.bytes;
   }
   for (std::size_t s = 0; s < expanded.steps.size(); ++s) {

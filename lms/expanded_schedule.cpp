@@ -20,7 +20,7 @@ ScheduleExpander::ScheduleExpander(const PlanningProblem& problem)
 void ScheduleExpander::flatten() {
   const auto here = [this] {
     return Node{.reads = static_cast<std::uint32_t>(lists_.size()),
-                .may_take = static_cast<std::uint32_t>(pairs_.size())};
+                .may_reuse = static_cast<std::uint32_t>(pairs_.size())};
   };
   for (const ProblemNode& node : problem_.nodes) {
     Node flat = here();
@@ -28,7 +28,7 @@ void ScheduleExpander::flatten() {
     flat.writes = flat.reads + static_cast<std::uint32_t>(node.reads.size());
     lists_.insert(lists_.end(), node.reads.begin(), node.reads.end());
     lists_.insert(lists_.end(), node.writes.begin(), node.writes.end());
-    pairs_.insert(pairs_.end(), node.may_take.begin(), node.may_take.end());
+    pairs_.insert(pairs_.end(), node.may_reuse.begin(), node.may_reuse.end());
     nodes_.push_back(flat);
   }
   nodes_.push_back(here());
@@ -43,8 +43,8 @@ std::span<const std::uint32_t> ScheduleExpander::reads(std::uint32_t node) const
 std::span<const std::uint32_t> ScheduleExpander::writes(std::uint32_t node) const {
   return {lists_.data() + nodes_[node].writes, lists_.data() + nodes_[node + 1].reads};
 }
-std::span<const ProblemNode::TakeOver> ScheduleExpander::may_take(std::uint32_t node) const {
-  return {pairs_.data() + nodes_[node].may_take, pairs_.data() + nodes_[node + 1].may_take};
+std::span<const ProblemNode::InPlaceReuse> ScheduleExpander::may_reuse(std::uint32_t node) const {
+  return {pairs_.data() + nodes_[node].may_reuse, pairs_.data() + nodes_[node + 1].may_reuse};
 }
 
 void ScheduleExpander::run_forward() {
@@ -65,7 +65,7 @@ void ScheduleExpander::start_anew() {
 
 const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decisions) {
   decisions_ = &decisions;
-  result_.taken_over.clear();
+  result_.reused_in_place.clear();
   borrowed_.clear();
   returned_.clear();
   present_.clear();
@@ -91,7 +91,7 @@ const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decision
     release();
     leave_within_pass();
   }
-  settle_take_overs();
+  resolve_in_place_reuse();
   return result_;
 }
 
@@ -125,9 +125,9 @@ void ScheduleExpander::run(std::uint32_t node, bool again) {
     check(interval >= 0, "tensors of which each needs a part of the other would be made again");
     result_.intervals[static_cast<std::size_t>(interval)].last = step;
   }
-  const std::span<const ProblemNode::TakeOver> pairs = may_take(node);
+  const std::span<const ProblemNode::InPlaceReuse> pairs = may_reuse(node);
   const std::size_t from = candidates_.size();
-  for (const ProblemNode::TakeOver& pair : pairs) {
+  for (const ProblemNode::InPlaceReuse& pair : pairs) {
     candidates_.push_back({step, static_cast<std::uint32_t>(interval_[pair.from]), 0});
   }
   for (const std::uint32_t root : writes(node)) {
@@ -280,7 +280,7 @@ bool ScheduleExpander::is_read_next(std::uint32_t root) const {
                      [](const ProblemStep& step) { return step.kind != StepKind::compute; });
 }
 
-void ScheduleExpander::settle_take_overs() {
+void ScheduleExpander::resolve_in_place_reuse() {
   given_away_.assign(result_.intervals.size(), 0);
   settled_.assign(result_.intervals.size(), 0);
   for (const Candidate& candidate : candidates_) {
@@ -288,7 +288,7 @@ void ScheduleExpander::settle_take_overs() {
     const LiveInterval& to = result_.intervals[candidate.to];
     if (from.last == candidate.step && !from.leaves && to.first == candidate.step &&
         given_away_[candidate.from] == 0 && settled_[candidate.to] == 0) {
-      result_.taken_over.push_back({candidate.step, problem_.roots[to.root].bytes});
+      result_.reused_in_place.push_back({candidate.step, problem_.roots[to.root].bytes});
       given_away_[candidate.from] = settled_[candidate.to] = 1;
     }
   }

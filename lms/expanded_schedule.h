@@ -60,7 +60,7 @@ struct LiveInterval {
 };
 
 // An output that takes over the bytes of an input in this step: they count once.
-struct TakeOver {
+struct InPlaceReuse {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
 };
@@ -70,7 +70,7 @@ struct TakeOver {
 struct ExpandedSchedule {
   std::vector<ExpandedStep> steps;
   std::vector<LiveInterval> intervals;  // by first
-  std::vector<TakeOver> taken_over;
+  std::vector<InPlaceReuse> reused_in_place;
   std::size_t backward = 0;  // first step of the backward pass
   double seconds = 0;        // of all nodes
 };
@@ -92,7 +92,7 @@ class ScheduleExpander {
   // A ProblemNode with its lists in one array, since the search spends its time there.
   struct Node {
     // Start of each list; it ends at the next node's start.
-    std::uint32_t reads = 0, writes = 0, may_take = 0;
+    std::uint32_t reads = 0, writes = 0, may_reuse = 0;
     double seconds = 0;
   };
 
@@ -104,7 +104,7 @@ class ScheduleExpander {
   bool is_read_soon(std::uint32_t root) const;
   std::span<const std::uint32_t> reads(std::uint32_t node) const;
   std::span<const std::uint32_t> writes(std::uint32_t node) const;
-  std::span<const ProblemNode::TakeOver> may_take(std::uint32_t node) const;
+  std::span<const ProblemNode::InPlaceReuse> may_reuse(std::uint32_t node) const;
 
   void add_given();
   void run(std::uint32_t node, bool again);
@@ -114,12 +114,12 @@ class ScheduleExpander {
   void release();
   bool is_read_next(std::uint32_t root) const;
   void begin(std::uint32_t root, bool returns);
-  void settle_take_overs();
+  void resolve_in_place_reuse();
 
   const PlanningProblem& problem_;
   std::vector<Node> nodes_;  // by NodeId, and a sentinel
   std::vector<std::uint32_t> lists_;
-  std::vector<ProblemNode::TakeOver> pairs_;
+  std::vector<ProblemNode::InPlaceReuse> pairs_;
   std::vector<bool> has_parts_;  // by root
 
   // The state after the forward pass.

@@ -74,7 +74,7 @@ class LevelSimulator::Play {
         }
       }
     }
-    return {.passed = true, .host_bytes = most_host_bytes_};
+    return {.passed = true, .host_bytes = max_host_bytes_};
   }
 
  private:
@@ -178,7 +178,7 @@ class LevelSimulator::Play {
       }
       Bytes& bytes = itself_[index_of(root)];
       host_bytes_ += bytes.bytes;
-      most_host_bytes_ = std::max(most_host_bytes_, host_bytes_);
+      max_host_bytes_ = std::max(max_host_bytes_, host_bytes_);
       if (bytes.readers == 0 && bytes.there) {
         let_go(bytes);
       }
@@ -212,7 +212,7 @@ class LevelSimulator::Play {
   std::vector<std::vector<Bytes>> copies_;  // by swap and group
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> triggered_;  // by NodeId
   std::vector<Bytes*> leaving_;  // while the next node runs
-  std::uint64_t used_ = 0, host_bytes_ = 0, most_host_bytes_ = 0;
+  std::uint64_t used_ = 0, host_bytes_ = 0, max_host_bytes_ = 0;
   bool failed_ = false;
 };
 

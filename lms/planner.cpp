@@ -140,7 +140,7 @@ double Planner::lower_bound_seconds(const StepPlan& unlimited, const Costs& cost
   return lower_bound(request_for(unlimited, schedule, costs)).seconds;
 }
 
-std::size_t Planner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
+std::size_t Planner::min_bytes(const StepPlan& unlimited, const Costs& costs) const {
   const Schedule schedule = make_schedule(*unlimited.graph);
   return options_.resident_bytes + min_feasible_bytes(request_for(unlimited, schedule, costs));
 }

@@ -78,7 +78,7 @@ class Planner {
   double lower_bound_seconds(const StepPlan& unlimited, const Costs& costs) const;
 
   // Bytes of the device that the plan with the smallest peak takes, variables included.
-  std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
+  std::size_t min_bytes(const StepPlan& unlimited, const Costs& costs) const;
 
  private:
   Request request_for(const StepPlan& unlimited, const Schedule& schedule,

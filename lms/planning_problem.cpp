@@ -86,8 +86,8 @@ class ProblemBuilder {
     made.may_repeat = !mutates;
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (root(node.inputs[i]) != no_root && may_take_over(graph_, node, i, o)) {
-          made.may_take.push_back({root(node.inputs[i]), root(node.outputs[o])});
+        if (root(node.inputs[i]) != no_root && may_reuse_in_place(graph_, node, i, o)) {
+          made.may_reuse.push_back({root(node.inputs[i]), root(node.outputs[o])});
         }
       }
     }

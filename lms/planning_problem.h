@@ -36,10 +36,10 @@ struct ProblemNode {
   double seconds = 0;
   // Outputs that may take over the bytes of inputs, in the planner's order: each takes the first
   // input that ends there and is not taken.
-  struct TakeOver {
+  struct InPlaceReuse {
     std::uint32_t from = 0, to = 0;  // roots
   };
-  std::vector<TakeOver> may_take;
+  std::vector<InPlaceReuse> may_reuse;
   bool may_repeat = false;  // reads only activations, in the forward pass, and mutates nothing
 };
 

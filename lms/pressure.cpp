@@ -232,7 +232,7 @@ class PressureBuilder {
       bool ends = false;
       for (std::size_t i = 0; i < one.inputs.size(); ++i) {
         const TensorId from = one.inputs[i];
-        if (!is_persistent(graph_.info(from).role) && may_take_over(graph_, one, i, o)) {
+        if (!is_persistent(graph_.info(from).role) && may_reuse_in_place(graph_, one, i, o)) {
           ends = ends || spans_[index_of(from)].last == step;
           given.push_back(from);
         }

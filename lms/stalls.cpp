@@ -11,9 +11,9 @@
 namespace cnn::lms {
 namespace {
 
-class Detective {
+class StallTracer {
  public:
-  Detective(const Graph& graph, const Schedule& schedule, const Timeline& timeline)
+  StallTracer(const Graph& graph, const Schedule& schedule, const Timeline& timeline)
       : graph_(graph), steps_(schedule.steps), timeline_(timeline) {
     check(timeline.size() == steps_.size(), "stalls: one span for each step");
     std::array<std::optional<std::size_t>, lane_count> last;
@@ -83,7 +83,7 @@ class Detective {
 }  // namespace
 
 Stalls stalls(const Graph& graph, const Schedule& schedule, const Timeline& timeline) {
-  return Detective(graph, schedule, timeline).find();
+  return StallTracer(graph, schedule, timeline).find();
 }
 
 }  // namespace cnn::lms

@@ -95,7 +95,7 @@ class Choice {
  public:
   explicit Choice(const Request& request)
       : graph_(request.graph),
-        least_bytes_(std::max<std::size_t>(request.options.size_threshold, 1)),
+        min_bytes_(std::max<std::size_t>(request.options.size_threshold, 1)),
         no_name_(request.options.excluded_ops),
         name_(request.options.included_ops),
         no_type_(request.options.excluded_types),
@@ -104,7 +104,7 @@ class Choice {
   bool operator()(TensorId tensor, const Action& maker) const {
     const TensorInfo& info = graph_.info(tensor);
     const auto* compute = std::get_if<Compute>(&maker);
-    if (compute == nullptr || info.desc.bytes() < least_bytes_) {
+    if (compute == nullptr || info.desc.bytes() < min_bytes_) {
       return false;
     }
     const std::string_view op = graph_.nodes()[index_of(compute->node)].op->name();
@@ -115,7 +115,7 @@ class Choice {
 
  private:
   const Graph& graph_;
-  std::size_t least_bytes_;
+  std::size_t min_bytes_;
   Filter no_name_, name_, no_type_, type_;
 };
 

@@ -85,7 +85,7 @@ class Waits {
         live_(live_bytes(with_schedule(request, schedule))) {}
 
   bool has_open() const { return !open_.empty(); }
-  std::size_t least_bytes() const { return live_.empty() ? 0 : std::ranges::max(live_); }
+  std::size_t min_bytes() const { return live_.empty() ? 0 : std::ranges::max(live_); }
 
   // Returns the schedule with waits that keep what lives and what leaves within so many bytes.
   Schedule within(std::size_t bytes) const {
@@ -171,7 +171,7 @@ Plan with_swap_out_waits(const Request& request, Plan plan) {
   if (!waits.has_open() || !fits(given)) {
     return plan;
   }
-  const std::size_t least = waits.least_bytes();
+  const std::size_t least = waits.min_bytes();
   std::size_t bytes = std::max(request.budget.device, least);
   constexpr int attempts = 6;
   for (int a = 0; a < attempts; ++a) {

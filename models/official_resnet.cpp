@@ -100,7 +100,7 @@ Value block_v2(OfficialLayers& make, Value x, const Block& block, bool bottlenec
 
 Value official_resnet(Value images, const OfficialResnet& network) {
   constexpr std::int64_t classes = 1001;
-  const NameScope scope(*images.graph, "resnet_model", NameScope::Place::beside);
+  const NameScope scope(*images.graph, "resnet_model", NameScope::Position::replaces_innermost);
   const bool v1 = network.version == ResnetVersion::v1;
   OfficialLayers make;
   Value x = make.conv(images, 64, 7, 2);

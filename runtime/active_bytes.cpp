@@ -13,7 +13,7 @@ bool takes_over(const Graph& graph, const Node& node, std::size_t output,
                 std::vector<bool>& taken) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!taken[i] && !is_persistent(graph.info(node.inputs[i]).role) &&
-        may_take_over(graph, node, i, output)) {
+        may_reuse_in_place(graph, node, i, output)) {
       taken[i] = true;
       return true;
     }

@@ -12,7 +12,8 @@ namespace cnn {
 
 // Returns the arena bytes that a node takes while it runs: its aligned operands that do not survive
 // the step, and `workspace`. Tensors that lie inside another tensor count once, as the whole outer
-// tensor; an output that may take over an input's bytes (may_take_over) counts together with it.
+// tensor; an output that may take over an input's bytes (may_reuse_in_place) counts together with
+// it.
 std::size_t active_bytes(const Graph& graph, const Node& node, std::size_t workspace);
 
 struct ActiveSet {

@@ -98,7 +98,7 @@ StepId BlockLifetimes::of_workspace(StepId step) const {
   return StepId{static_cast<std::uint32_t>(end(index_of(step), touched))};
 }
 
-bool BlockLifetimes::may_take_over(const LiveInterval& interval) const {
+bool BlockLifetimes::may_reuse_in_place(const LiveInterval& interval) const {
   const VectorClock& known = known_[index_of(interval.last)];
   return steps_[index_of(interval.last)].lane != Lane::compute ||
          std::all_of(interval.touched_by.begin(), interval.touched_by.end(), [&](StepId step) {

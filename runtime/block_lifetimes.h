@@ -47,7 +47,7 @@ class BlockLifetimes {
   StepId of_workspace(StepId step) const;
   // Returns whether the last step that touches the interval may write its result in place: a
   // compute step may if it waits for no step of another lane for that.
-  bool may_take_over(const LiveInterval& interval) const;
+  bool may_reuse_in_place(const LiveInterval& interval) const;
 
  private:
   void find_swaps(const Graph& graph);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view first_line = "# plan cache of cnn_benchmarks, format 1";
 
 // No run makes a file of this size; one that is larger is something else.
-constexpr std::uintmax_t most_bytes = std::uintmax_t{256} << 20U;
+constexpr std::uintmax_t max_bytes = std::uintmax_t{256} << 20U;
 
 // Processes that hold it at one time wait for each other.
 class FileLock {
@@ -55,7 +55,7 @@ void check_is_file(const std::filesystem::path& file) {
     return;
   }
   const bool regular = std::filesystem::is_regular_file(file, problem);
-  check(regular && std::filesystem::file_size(file, problem) <= most_bytes && !problem,
+  check(regular && std::filesystem::file_size(file, problem) <= max_bytes && !problem,
         file.string() + " is no plan cache: it is " + (regular ? "too large" : "no regular file") +
             "; name another file");
 }

@@ -13,7 +13,7 @@ constexpr int rounds = 3, runs_per_round = 4;
 
 // Alternatives have more rounds, each of as many runs as make it long enough for the clock.
 constexpr int rounds_of_each = 5;
-constexpr double least_round = 1e-3, most_runs = 32;
+constexpr double min_round = 1e-3, max_runs = 32;
 // An alternative whose first timed run takes so many times the fastest one's is not run again.
 constexpr double hopeless = 3;
 
@@ -109,7 +109,7 @@ std::vector<double> DeviceTimer::seconds_of_each(
     return best;
   }
   const double fastest = *std::ranges::min_element(best);
-  const int runs = static_cast<int>(std::clamp(least_round / fastest, 1.0, most_runs));
+  const int runs = static_cast<int>(std::clamp(min_round / fastest, 1.0, max_runs));
   const std::vector<double> first = best;
   for (int round = 0; round < rounds_of_each; ++round) {
     for (std::size_t i = 0; i < alternatives.size(); ++i) {

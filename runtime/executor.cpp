@@ -25,7 +25,8 @@ std::size_t copied_bytes(const Graph& graph, const Action& action) {
 
 // Returns, for each lane, the lane whose stream issues its steps: itself or, for copy lanes with
 // few bytes, compute. A lane moves as a whole, since its steps rely on their order.
-std::array<Lane, lane_count> stream_lanes(const StepPlan& plan, std::size_t copies_beside_compute) {
+std::array<Lane, lane_count> stream_lanes(const StepPlan& plan,
+                                          std::size_t max_compute_stream_copy_bytes) {
   std::array<std::size_t, lane_count> copied{};
   for (const Step& step : plan.schedule.steps) {
     copied.at(static_cast<std::size_t>(step.lane)) += copied_bytes(*plan.graph, step.action);
@@ -34,7 +35,7 @@ std::array<Lane, lane_count> stream_lanes(const StepPlan& plan, std::size_t copi
   for (std::size_t l = 0; l < lane_count; ++l) {
     const auto lane = static_cast<Lane>(l);
     const bool copies = lane == Lane::copy_in || lane == Lane::copy_out;
-    lanes.at(l) = copies && copied.at(l) <= copies_beside_compute ? Lane::compute : lane;
+    lanes.at(l) = copies && copied.at(l) <= max_compute_stream_copy_bytes ? Lane::compute : lane;
   }
   return lanes;
 }
@@ -152,7 +153,7 @@ Executor::Executor(Program program, Device& device, Variables& variables,
   check_arena(arena_, memory.device_bytes, "arena");
   check_arena(host_arena_, memory.host_bytes, "host arena");
   place_results(device);
-  resolve(device, variables, options.copies_beside_compute);
+  resolve(device, variables, options.max_compute_stream_copy_bytes);
   if (options.verify && !used_streams_.empty()) {
     watch_ = std::make_unique<MemoryWatch>(program_.plan, device, arena_, host_arena_);
   }
@@ -178,10 +179,10 @@ void Executor::place_results(Device& device) {
 }
 
 void Executor::resolve(Device& device, const Variables& variables,
-                       std::size_t copies_beside_compute) {
+                       std::size_t max_compute_stream_copy_bytes) {
   const std::vector<Step>& steps = program_.plan.schedule.steps;
   const Resolver resolver(*this, variables);
-  const auto lanes = stream_lanes(program_.plan, copies_beside_compute);
+  const auto lanes = stream_lanes(program_.plan, max_compute_stream_copy_bytes);
   issues_.reserve(steps.size());
   stamps_.resize(steps.size());
   for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -286,7 +287,7 @@ Recording* Executor::recording_for(std::span<const TensorView> inputs) {
       return known.recording.get();
     }
   }
-  if (recorded_.size() == most_recordings) {
+  if (recorded_.size() == max_recordings) {
     return nullptr;
   }
   std::unique_ptr<Recording> recording = record(inputs);

@@ -34,7 +34,7 @@ struct ExecutorOptions {
   bool verify = false;
   // Copy lanes that move at most this many bytes per step share the compute stream: a short copy
   // costs less than an event wait on another stream and back.
-  std::size_t copies_beside_compute = std::size_t{64} << 10U;
+  std::size_t max_compute_stream_copy_bytes = std::size_t{64} << 10U;
   // Host memory for swapped tensors, from Device::allocate_host: at least plan.memory.host_bytes,
   // 64-byte aligned; executors may share it like the arena. Empty: the executor allocates it.
   std::span<std::byte> host_arena = {};
@@ -106,11 +106,12 @@ class Executor {
     std::vector<const std::byte*> inputs;  // in the order of graph.inputs()
     std::unique_ptr<Recording> recording;
   };
-  static constexpr std::size_t most_recordings = 4;  // feeders rotate through fewer buffers
+  static constexpr std::size_t max_recordings = 4;  // feeders rotate through fewer buffers
   class Resolver;
 
   void place_results(Device& device);
-  void resolve(Device& device, const Variables& variables, std::size_t copies_beside_compute);
+  void resolve(Device& device, const Variables& variables,
+               std::size_t max_compute_stream_copy_bytes);
   void check_inputs(std::span<const TensorView> inputs) const;
   Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
   std::unique_ptr<Recording> record(std::span<const TensorView> inputs);

@@ -11,10 +11,10 @@ namespace {
 
 // Limits sizes so that every later sum of bytes fits in 64 bits.
 void check_size(const TensorInfo& info) {
-  constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+  constexpr std::int64_t max_elements = std::int64_t{1} << 48;
   std::int64_t elements = 1;
   for (const std::int64_t dim : info.desc.shape) {
-    if (__builtin_mul_overflow(elements, dim, &elements) || elements > most_elements) {
+    if (__builtin_mul_overflow(elements, dim, &elements) || elements > max_elements) {
       throw DoesNotFit(
           "out of memory: tensor " + info.name + " would have the shape " +
           to_string(info.desc.shape) +
@@ -154,10 +154,10 @@ bool Graph::shares_bytes(TensorId id) const {
   return info(id).alias.has_value() || is_root_[index_of(id)];
 }
 
-NameScope::NameScope(Graph& graph, std::string_view name, Place place)
+NameScope::NameScope(Graph& graph, std::string_view name, Position position)
     : graph_(graph), outer_(graph.scope_) {
   std::string& scope = graph_.scope_;
-  if (place == Place::beside && !scope.empty()) {
+  if (position == Position::replaces_innermost && !scope.empty()) {
     scope.pop_back();                    // the slash at the end
     scope.resize(scope.rfind('/') + 1);  // npos + 1 is 0: the scope had one part
   }

@@ -140,10 +140,10 @@ class Graph {
 // scope(graph, "resnet_v10") turns "v/cg/conv1" into "v/cg/resnet_v10/conv1".
 class NameScope {
  public:
-  // beside: `name` replaces the innermost scope, so that "v/cg/" becomes "v/<name>/".
-  enum class Place : std::uint8_t { inside, beside };
+  // replaces_innermost: `name` replaces the innermost scope, so that "v/cg/" becomes "v/<name>/".
+  enum class Position : std::uint8_t { inside, replaces_innermost };
 
-  NameScope(Graph& graph, std::string_view name, Place place = Place::inside);
+  NameScope(Graph& graph, std::string_view name, Position position = Position::inside);
   ~NameScope();
   NameScope(const NameScope&) = delete;
   NameScope& operator=(const NameScope&) = delete;

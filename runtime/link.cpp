@@ -12,30 +12,30 @@ namespace cnn {
 namespace {
 
 // A block of the plan: an interval of a tensor, a workspace, or a swapped tensor on the host.
-using Tenant = std::size_t;
+using BlockNumber = std::size_t;
 
 // Records which block held each byte of an arena last.
-class Tenants {
+class LastOccupants {
  public:
-  // Calls visit(tenant) for every block that held bytes of [begin, end), then assigns them to
-  // `tenant`.
+  // Calls visit(occupant) for every block that held bytes of [begin, end), then assigns them to
+  // `occupant`.
   template <class Visit>
-  void replace(std::size_t begin, std::size_t end, Tenant tenant, Visit visit) {
+  void replace(std::size_t begin, std::size_t end, BlockNumber occupant, Visit visit) {
     cut(begin);
     cut(end);
     const auto from = segments_.lower_bound(begin);
     const auto to = segments_.lower_bound(end);
     for (auto segment = from; segment != to; ++segment) {
-      visit(segment->second.tenant);
+      visit(segment->second.occupant);
     }
     segments_.erase(from, to);
-    segments_[begin] = {end, tenant};
+    segments_[begin] = {end, occupant};
   }
 
  private:
   struct Segment {
     std::size_t end = 0;
-    Tenant tenant{};
+    BlockNumber occupant{};
   };
 
   void cut(std::size_t at) {
@@ -59,10 +59,11 @@ struct Arena {
 
   const std::vector<Block>& blocks;
   std::vector<VectorClock> touched;  // by block
-  Tenants tenants;
+  LastOccupants last_occupants;
 };
 
-// Visits the steps once; every block enters and leaves the tenants once, so the time is O(n log n).
+// Visits the steps once; every block enters and leaves the last_occupants once, so the time is O(n
+// log n).
 class Linker {
  public:
   Linker(const Graph& graph, const MemoryPlan& memory, Schedule& schedule)
@@ -114,8 +115,9 @@ class Linker {
   void occupy(Arena& arena, std::size_t b) {
     const Block& block = arena.blocks[b];
     if (block.bytes > 0) {
-      arena.tenants.replace(block.offset, block.offset + aligned(block.bytes), b,
-                            [&](Tenant before) { merge(need_, arena.touched[before]); });
+      arena.last_occupants.replace(
+          block.offset, block.offset + aligned(block.bytes), b,
+          [&](BlockNumber before) { merge(need_, arena.touched[before]); });
     }
     arena.touched[b][lane_] = step_;  // by the step in which the block begins
   }

@@ -12,11 +12,11 @@ namespace {
 
 // Finds, for tensors that share bytes, the steps that write one of them while no byte of the others
 // is read before it is rewritten. There an earlier interval ends, and a new one begins.
-class FreshStarts {
+class Redefinitions {
  public:
-  FreshStarts(const Graph& graph, const Schedule& schedule)
+  Redefinitions(const Graph& graph, const Schedule& schedule)
       : graph_(graph),
-        fresh_(schedule.steps.size()),
+        redefined_(schedule.steps.size()),
         next_read_(graph.tensors().size()),
         awaited_(graph.tensors().size()) {
     if (!may_start_again(schedule)) {
@@ -28,7 +28,7 @@ class FreshStarts {
   }
 
   bool at(StepId step, TensorId root) const {
-    const std::vector<TensorId>& roots = fresh_[index_of(step)];
+    const std::vector<TensorId>& roots = redefined_[index_of(step)];
     return std::ranges::find(roots, root) != roots.end();
   }
 
@@ -60,7 +60,7 @@ class FreshStarts {
       const TensorId root = graph_.root_of(access->tensor);
       if (access->kind != Access::Kind::define) {
         set_read(access->tensor, root, true);
-        std::erase(fresh_[s], root);  // it still belongs to the earlier interval
+        std::erase(redefined_[s], root);  // it still belongs to the earlier interval
         continue;
       }
       if (std::holds_alternative<Fetch>(action)) {
@@ -68,7 +68,7 @@ class FreshStarts {
       }
       set_read(access->tensor, root, false);
       if (awaited_[index_of(root)] == 0) {
-        fresh_[s].push_back(root);
+        redefined_[s].push_back(root);
       }
     }
   }
@@ -90,16 +90,16 @@ class FreshStarts {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<TensorId>> fresh_;  // by StepId: roots
-  std::vector<bool> next_read_;               // by TensorId: the next access is a read
-  std::vector<int> awaited_;                  // by TensorId of roots: number of such tensors
+  std::vector<std::vector<TensorId>> redefined_;  // by StepId: roots
+  std::vector<bool> next_read_;                   // by TensorId: the next access is a read
+  std::vector<int> awaited_;                      // by TensorId of roots: number of such tensors
 };
 
-class Walk {
+class LivenessScan {
  public:
-  Walk(const Graph& graph, const Schedule& schedule)
+  LivenessScan(const Graph& graph, const Schedule& schedule)
       : graph_(graph),
-        fresh_(graph, schedule),
+        redefined_(graph, schedule),
         current_(graph.tensors().size()),
         made_(graph.tensors().size()),
         on_host_(graph.tensors().size()) {
@@ -137,7 +137,7 @@ class Walk {
         fail(step, action, "has no copy on the host to fetch");
       }
       made_[index_of(access.tensor)] = true;
-      if (!shares || !current || fresh_.at(step, root)) {
+      if (!shares || !current || redefined_.at(step, root)) {
         current = intervals_.size();
         intervals_.push_back({.tensor = root, .first = step, .last = step, .touched_by = {step}});
         return;
@@ -160,7 +160,7 @@ class Walk {
   }
 
   const Graph& graph_;
-  FreshStarts fresh_;
+  Redefinitions redefined_;
   std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: index in intervals_
   std::vector<bool> made_;                           // by TensorId: has been defined
   std::vector<bool> on_host_;                        // by TensorId
@@ -170,7 +170,7 @@ class Walk {
 }  // namespace
 
 std::vector<LiveInterval> live_intervals(const Graph& graph, const Schedule& schedule) {
-  Walk walk(graph, schedule);
+  LivenessScan walk(graph, schedule);
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     walk.step(StepId{static_cast<std::uint32_t>(s)}, schedule.steps[s].action);
   }

@@ -50,7 +50,7 @@ class Planner {
                               .first = interval.first,
                               .last = holds_.of(interval),
                               .bytes = graph_.info(interval.tensor).desc.bytes()});
-      if (const auto taken = taken_over(interval)) {
+      if (const auto taken = reused_in_place(interval)) {
         plan_.blocks[*taken].last = interval.first;
         chain_of_.push_back(chain_of_[*taken]);
         chains_[chain_of_.back()].interval.last = step_of(plan_.blocks[block].last);
@@ -64,7 +64,7 @@ class Planner {
   }
 
   // Returns the block of an input whose bytes this output may use from here on.
-  std::optional<std::size_t> taken_over(const LiveInterval& interval) const {
+  std::optional<std::size_t> reused_in_place(const LiveInterval& interval) const {
     const auto* compute = std::get_if<Compute>(&schedule_.steps[index_of(interval.first)].action);
     if (compute == nullptr) {
       return std::nullopt;
@@ -77,8 +77,9 @@ class Planner {
     const auto k = static_cast<std::size_t>(output - node.outputs.begin());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const auto block = live_[index_of(node.inputs[i])];  // nothing for a variable
-      if (may_take_over(graph_, node, i, k) && block && intervals_[*block].last == interval.first &&
-          !is_taken(*block) && holds_.may_take_over(intervals_[*block])) {
+      if (may_reuse_in_place(graph_, node, i, k) && block &&
+          intervals_[*block].last == interval.first && !is_taken(*block) &&
+          holds_.may_reuse_in_place(intervals_[*block])) {
         return block;
       }
     }
@@ -198,7 +199,8 @@ class Planner {
 
 }  // namespace
 
-bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std::size_t output) {
+bool may_reuse_in_place(const Graph& graph, const Node& node, std::size_t input,
+                        std::size_t output) {
   const TensorId tensor = node.inputs[input];
   const TensorInfo& from = graph.info(tensor);
   const TensorInfo& to = graph.info(node.outputs[output]);

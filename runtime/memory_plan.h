@@ -51,7 +51,8 @@ PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
 
 // Returns whether the planner may let this output of a node reuse the bytes of this input, at the
 // end of the input's live interval.
-bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std::size_t output);
+bool may_reuse_in_place(const Graph& graph, const Node& node, std::size_t input,
+                        std::size_t output);
 
 // Finds the blocks of a plan, or nullptr. Plan and graph must outlive the index.
 class BlockIndex {

@@ -29,9 +29,9 @@ std::int64_t count_non_finite(const std::byte* data, std::size_t bytes, DataType
 bool is_real(DataType type) { return type != DataType::i32 && type != DataType::u8; }
 
 // Finds the tensors that a step has left in memory.
-class Remains {
+class SurvivingTensors {
  public:
-  explicit Remains(const StepMemory& memory)
+  explicit SurvivingTensors(const StepMemory& memory)
       : memory_(memory), graph_(*memory.plan.graph), blocks_(graph_, memory.plan.memory) {
     changed_.resize(graph_.tensors().size());
     for (const Step& step : memory.plan.schedule.steps) {
@@ -169,7 +169,7 @@ std::int64_t NonFiniteReader::count(const TensorView& tensor) {
 }
 
 std::optional<NonFiniteTensor> first_non_finite(const StepMemory& memory, NonFiniteReader& reader) {
-  const Remains remains(memory);
+  const SurvivingTensors remains(memory);
   const Graph& graph = *memory.plan.graph;
   std::vector<bool> seen(graph.tensors().size());
   const std::vector<Step>& steps = memory.plan.schedule.steps;

@@ -15,9 +15,9 @@ using Order = std::vector<std::uint32_t>;  // indices of intervals
 
 // Placed intervals, sorted by offset. Members are separate arrays, since nearly all time goes into
 // scanning them.
-class Shelf {
+class PlacedIntervals {
  public:
-  explicit Shelf(std::size_t capacity) : lower_(capacity), upper_(capacity) {
+  explicit PlacedIntervals(std::size_t capacity) : lower_(capacity), upper_(capacity) {
     offsets_.reserve(capacity);
     ends_.reserve(capacity);
     firsts_.reserve(capacity);
@@ -71,10 +71,10 @@ class Shelf {
 
 Placement place_in(const Order& order, const std::vector<Interval>& intervals, bool lowest) {
   Placement result{.offsets = std::vector<std::size_t>(intervals.size())};
-  Shelf shelf(intervals.size());
+  PlacedIntervals placed(intervals.size());
   for (const std::uint32_t index : order) {
-    result.offsets[index] = shelf.find_offset(intervals[index], lowest);
-    shelf.insert(intervals[index], result.offsets[index]);
+    result.offsets[index] = placed.find_offset(intervals[index], lowest);
+    placed.insert(intervals[index], result.offsets[index]);
     result.height = std::max(result.height, result.offsets[index] + intervals[index].bytes);
   }
   return result;
@@ -132,7 +132,7 @@ class Search {
   Placement best() { return std::move(best_); }
 
   // Alternates with the lowest-gap rule: each rule finds placements that the other misses.
-  void attempt(const Order& order) {
+  void evaluate(const Order& order) {
     latest_ = place_in(order, intervals_, lowest_);
     lowest_ = !lowest_;
     latest_order_ = order;
@@ -145,26 +145,26 @@ class Search {
     }
   }
 
-  // Places intervals first that stuck out; without progress, returns to the best order with a few
-  // random swaps.
-  void improve() {
-    constexpr int patience = 6;
-    const bool stuck = rounds_since_ >= patience;
-    if (stuck) {
+  // Places intervals first that stagnates out; without progress, returns to the best order with a
+  // few random swaps.
+  void iterate() {
+    constexpr int max_rounds_without_gain = 6;
+    const bool stagnates = rounds_since_ >= max_rounds_without_gain;
+    if (stagnates) {
       rounds_since_ = 0;
     }
-    Order order = stuck ? best_order_ : latest_order_;
+    Order order = stagnates ? best_order_ : latest_order_;
     const std::size_t limit = good_enough_;
-    const Placement& placement = stuck ? best_ : latest_;
+    const Placement& placement = stagnates ? best_ : latest_;
     std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
       return placement.offsets[i] + intervals_[i].bytes > limit;
     });
-    if (stuck) {
+    if (stagnates) {
       for (int change = 0; change < 4; ++change) {
         std::swap(order[random_.next() % order.size()], order[random_.next() % order.size()]);
       }
     }
-    attempt(order);
+    evaluate(order);
   }
 
  private:
@@ -178,27 +178,27 @@ class Search {
   LinearCongruence random_;
 };
 
-// Tries some orders, then rounds that place intervals first that stuck out.
+// Tries some orders, then rounds that place intervals first that stagnates out.
 Placement search(const std::vector<Interval>& intervals, std::size_t good_enough) {
   constexpr std::size_t comparisons = 4'000'000;  // some 10 ms
-  constexpr std::size_t most_rounds = 2000;
+  constexpr std::size_t max_rounds = 2000;
   const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
-  std::size_t rounds = std::clamp<std::size_t>(comparisons / of_one_round, 1, most_rounds);
+  std::size_t rounds = std::clamp<std::size_t>(comparisons / of_one_round, 1, max_rounds);
   Search search(intervals, good_enough);
   for (const Order& order : first_orders(intervals)) {
     if (!search.is_done() && rounds > 0) {
-      search.attempt(order);
+      search.evaluate(order);
       --rounds;
     }
   }
   for (; !search.is_done() && rounds > 0; --rounds) {
-    search.improve();
+    search.iterate();
   }
   return search.best();
 }
 
 // Returns the smallest intervals with at most these bytes in total, the largest of them first.
-Order crumbs_of(const std::vector<Interval>& intervals, std::size_t most_bytes) {
+Order crumbs_of(const std::vector<Interval>& intervals, std::size_t max_bytes) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -207,7 +207,7 @@ Order crumbs_of(const std::vector<Interval>& intervals, std::size_t most_bytes) 
   std::size_t bytes = 0;
   const auto end = std::find_if(order.begin(), order.end(), [&](std::uint32_t i) {
     bytes += intervals[i].bytes;
-    return bytes > most_bytes;
+    return bytes > max_bytes;
   });
   order.erase(end, order.end());
   std::reverse(order.begin(), order.end());
@@ -252,14 +252,14 @@ Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
   const std::size_t goal = std::max(bound + slack, enough - std::min(enough, slack));
   const Placement found = search(large, goal);
   Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
-  Shelf shelf(intervals.size());
+  PlacedIntervals placed(intervals.size());
   for (std::size_t i = 0; i < others.size(); ++i) {
-    shelf.insert(large[i], found.offsets[i]);
+    placed.insert(large[i], found.offsets[i]);
     result.offsets[others[i]] = found.offsets[i];
   }
   for (const std::uint32_t i : crumbs) {
-    result.offsets[i] = shelf.find_offset(intervals[i], false);
-    shelf.insert(intervals[i], result.offsets[i]);
+    result.offsets[i] = placed.find_offset(intervals[i], false);
+    placed.insert(intervals[i], result.offsets[i]);
     result.height = std::max(result.height, result.offsets[i] + intervals[i].bytes);
   }
   return result;

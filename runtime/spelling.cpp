@@ -6,7 +6,7 @@
 namespace cnn {
 namespace {
 
-constexpr std::size_t most_suggestions = 3;
+constexpr std::size_t max_suggestions = 3;
 constexpr std::size_t shortest_beginning = 3;  // letters; shorter prefixes match too many names
 
 std::string lower_case(std::string_view text) {
@@ -25,7 +25,7 @@ std::vector<std::string> nearest(Ranked ranked, bool only_the_first_distance) {
   std::vector<std::string> names;
   for (auto& [distance, name] : ranked) {
     const bool wanted = !only_the_first_distance || distance == ranked.front().first;
-    if (wanted && names.size() < most_suggestions) {
+    if (wanted && names.size() < max_suggestions) {
       names.push_back(std::move(name));
     }
   }

@@ -203,8 +203,8 @@ class Verifier {
     const auto read = std::find(node.inputs.begin(), node.inputs.end(), *input);
     const auto made = std::find(node.outputs.begin(), node.outputs.end(), *output);
     return read != node.inputs.end() && made != node.outputs.end() &&
-           may_take_over(graph_, node, static_cast<std::size_t>(read - node.inputs.begin()),
-                         static_cast<std::size_t>(made - node.outputs.begin()));
+           may_reuse_in_place(graph_, node, static_cast<std::size_t>(read - node.inputs.begin()),
+                              static_cast<std::size_t>(made - node.outputs.begin()));
   }
 
   void check_host_blocks() const {

@@ -23,7 +23,7 @@
 #
 # Turns: runs one after the other differ by 8 to 15 % on shared machines, because the machine changes under them. With
 # --base both programs are up at once, and --take_turns=FILE lets one of them work while the other waits between two
-# steps, half a second each (bench/run/turns.h): what changes for longer than that changes for both. The wait is in no
+# steps, half a second each (bench/run/slice_lock.h): what changes for longer than that changes for both. The wait is in no
 # step's time. Stopping processes from here (SIGSTOP) would cut steps in two, and which step it was nobody would know.
 # A base from before that flag existed runs in alternation, run by run.
 set -euo pipefail

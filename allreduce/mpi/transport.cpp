@@ -78,8 +78,8 @@ MpiTransport::Peer& MpiTransport::peer(int rank) {
     peer = std::make_unique<Peer>();
     peer->sends.resize(channels_, MPI_REQUEST_NULL);
     peer->receives.resize(channels_, MPI_REQUEST_NULL);
-    peer->come.resize(channels_);
-    peer->came.resize(channels_);
+    peer->arrivals.resize(channels_);
+    peer->peer_arrivals.resize(channels_);
   }
   return *peer;
 }
@@ -100,7 +100,7 @@ std::byte* MpiTransport::peer_address(int rank, std::byte* own) {
 }
 
 void MpiTransport::send(int to, std::size_t channel, std::span<const Bytes> pieces) {
-  const auto turn = world_.lock();
+  const auto lock = world_.lock();
   const int code = with_pieces(pieces, [&](const void* data, int count, MPI_Datatype type) {
     return MPI_Isend(data, count, type, to, tag(channel), comm_, &peer(to).sends[channel]);
   });
@@ -109,7 +109,7 @@ void MpiTransport::send(int to, std::size_t channel, std::span<const Bytes> piec
 
 void MpiTransport::receive(int from, std::size_t channel, std::span<const Bytes> /*at_sender*/,
                            std::span<const Bytes> to) {
-  const auto turn = world_.lock();
+  const auto lock = world_.lock();
   const int code = with_pieces(to, [&](void* data, int count, MPI_Datatype type) {
     return MPI_Irecv(data, count, type, from, tag(channel), comm_, &peer(from).receives[channel]);
   });
@@ -117,22 +117,22 @@ void MpiTransport::receive(int from, std::size_t channel, std::span<const Bytes>
 }
 
 bool MpiTransport::sent(int to, std::size_t channel) {
-  const auto turn = world_.lock();
+  const auto lock = world_.lock();
   return world_.test(peer(to).sends[channel], to);
 }
 
 bool MpiTransport::received(int from, std::size_t channel) {
-  const auto turn = world_.lock();
+  const auto lock = world_.lock();
   return world_.test(peer(from).receives[channel], from);
 }
 
 void MpiTransport::arrive(std::span<const int> group, std::size_t channel) {
-  const auto turn = world_.lock();
+  const auto lock = world_.lock();
   for (const int to : group) {
     if (to != rank()) {
-      ++peer(to).come[channel];
+      ++peer(to).arrivals[channel];
       MPI_Request request = MPI_REQUEST_NULL;
-      world_.check_call(MPI_Isend(nullptr, 0, MPI_BYTE, to, meeting_tag(channel), comm_, &request),
+      world_.check_call(MPI_Isend(nullptr, 0, MPI_BYTE, to, barrier_tag(channel), comm_, &request),
                         to);
       world_.check_call(MPI_Request_free(&request), to);  // An empty message needs no memory.
     }
@@ -140,22 +140,23 @@ void MpiTransport::arrive(std::span<const int> group, std::size_t channel) {
 }
 
 bool MpiTransport::arrived(std::span<const int> group, std::size_t channel) {
-  const auto turn = world_.lock();
+  const auto lock = world_.lock();
   return std::ranges::all_of(
-      group, [&](int other) { return other == rank() || has_come(other, channel); });
+      group, [&](int other) { return other == rank() || has_arrived(other, channel); });
 }
 
-bool MpiTransport::has_come(int other, std::size_t channel) {
-  Peer& meets = peer(other);
-  for (std::uint64_t& came = meets.came[channel]; came < meets.come[channel]; ++came) {
+bool MpiTransport::has_arrived(int other, std::size_t channel) {
+  Peer& state = peer(other);
+  for (std::uint64_t& arrived = state.peer_arrivals[channel]; arrived < state.arrivals[channel];
+       ++arrived) {
     int here = 0;
-    world_.check_call(MPI_Iprobe(other, meeting_tag(channel), comm_, &here, MPI_STATUS_IGNORE),
+    world_.check_call(MPI_Iprobe(other, barrier_tag(channel), comm_, &here, MPI_STATUS_IGNORE),
                       other);
     if (here == 0) {
       return false;
     }
     world_.check_call(
-        MPI_Recv(nullptr, 0, MPI_BYTE, other, meeting_tag(channel), comm_, MPI_STATUS_IGNORE),
+        MPI_Recv(nullptr, 0, MPI_BYTE, other, barrier_tag(channel), comm_, MPI_STATUS_IGNORE),
         other);
   }
   return true;

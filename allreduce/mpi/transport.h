@@ -52,16 +52,16 @@ class MpiTransport final : public Transport {
   struct Peer {
     std::vector<MPI_Request> sends, receives;
     // For each channel, the number of barriers at which this rank, and the peer, has arrived.
-    std::vector<std::uint64_t> come, came;
+    std::vector<std::uint64_t> arrivals, peer_arrivals;
   };
   // Returns the state of a peer, which is made at the first use. The caller holds the world's lock.
   Peer& peer(int rank);
   // Returns whether that rank has arrived at this rank's barrier. The caller holds the world's
   // lock.
-  bool has_come(int other, std::size_t channel);
+  bool has_arrived(int other, std::size_t channel);
 
   int tag(std::size_t channel) const { return static_cast<int>(channel); }
-  int meeting_tag(std::size_t channel) const { return static_cast<int>(channels_ + channel); }
+  int barrier_tag(std::size_t channel) const { return static_cast<int>(channels_ + channel); }
 
   MpiWorld& world_;
   MPI_Comm comm_;

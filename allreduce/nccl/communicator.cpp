@@ -151,7 +151,7 @@ std::shared_ptr<void> Communicator::attach(const std::shared_ptr<Buffer>& memory
           }};
 }
 
-void Communicator::look(bool waiting) {
+void Communicator::poll(bool waiting) {
   if (comm_ == nullptr || !waiting) {
     team_.check_peers(false);
     return;
@@ -177,7 +177,7 @@ void Communicator::settle(Status status) {
     return;
   }
   while (status == in_progress) {
-    look(true);
+    poll(true);
     if (const Status asked = library_.async_error(comm_, &status); asked != success) {
       fail(asked);
     }

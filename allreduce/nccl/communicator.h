@@ -58,7 +58,7 @@ class Communicator final : public StreamCommunicator {
 
   // The poll callback of waits for the device, like Team::check_peers. Ends the kernels on the
   // device before it throws.
-  void look(bool waiting);
+  void poll(bool waiting);
 
  private:
   class Abort;

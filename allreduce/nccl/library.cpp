@@ -38,10 +38,10 @@ Library open_library(const std::string& file) {
   find_function(handle, found.attach, "ncclCommRegister");
   find_function(handle, found.detach, "ncclCommDeregister");
   check(get_version != nullptr, file + " is no NCCL: it lacks ncclGetVersion");
-  check(get_version(&found.version) == success && found.version >= least_version &&
+  check(get_version(&found.version) == success && found.version >= min_version &&
             found.init_rank != nullptr,
         file + " is NCCL " + version_text(found.version) + "; the exchange needs " +
-            version_text(least_version) + " or newer");
+            version_text(min_version) + " or newer");
   return found;
 }
 

@@ -12,10 +12,10 @@ using Status = int;
 using Comm = void*;
 inline constexpr Status success = 0, cuda_error = 1, system_error = 2, remote_error = 6,
                         in_progress = 7;
-inline constexpr int float32 = 7;            // type
-inline constexpr int sum = 0;                // operation
-inline constexpr int host_scalar = 1;        // the scalar is read before the call returns
-inline constexpr int least_version = 21400;  // 2.14: first version with non-blocking calls
+inline constexpr int float32 = 7;          // type
+inline constexpr int sum = 0;              // operation
+inline constexpr int host_scalar = 1;      // the scalar is read before the call returns
+inline constexpr int min_version = 21400;  // 2.14: first version with non-blocking calls
 
 struct UniqueId {
   std::array<char, 128> bytes{};
@@ -26,7 +26,7 @@ struct UniqueId {
 struct Config {
   std::size_t size = 24;
   unsigned magic = 0xcafebeef;
-  unsigned version = least_version;
+  unsigned version = min_version;
   int blocking = 0;
 };
 static_assert(sizeof(Config) == 24);

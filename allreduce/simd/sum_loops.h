@@ -13,7 +13,7 @@ struct SumLoops {
   using Float = typename V::Float;
   // Pairwise sums of many operands process pieces that stay in the first-level cache.
   static constexpr std::size_t piece = 512;
-  static constexpr std::size_t deepest = 24;  // levels of the pairwise tree
+  static constexpr std::size_t max_depth = 24;  // levels of the pairwise tree
 
   static Float load(const Operand& operand, std::size_t i) {
     if (operand.type == Type::f32) {
@@ -84,7 +84,7 @@ struct SumLoops {
     });
   }
 
-  static void in_a_row(const Sum& of) {
+  static void sum_sequentially(const Sum& of) {
     each(of, [&](std::size_t i) {
       Float sum = load(of.operands[0], i);
       for (std::size_t k = 1; k < of.count; ++k) {
@@ -96,12 +96,12 @@ struct SumLoops {
 
   struct Tree {
     const Sum& of;
-    std::size_t first, n;   // elements
-    float (*rooms)[piece];  // by depth
+    std::size_t first, n;          // elements
+    float (*partial_sums)[piece];  // by depth
   };
   // Writes the pairwise sum of `count` operands to the buffer of this depth.
   static void branch(const Tree& tree, std::size_t operand, std::size_t count, std::size_t depth) {
-    float* const to = tree.rooms[depth];
+    float* const to = tree.partial_sums[depth];
     const std::size_t left = count / 2;
     if (count == 1) {
       for (std::size_t i = 0; i < tree.n; i += V::width) {
@@ -112,23 +112,23 @@ struct SumLoops {
     branch(tree, operand, left, depth);
     branch(tree, operand + left, count - left, depth + 1);
     for (std::size_t i = 0; i < tree.n; i += V::width) {
-      V::store(to + i, V::load(to + i) + V::load(tree.rooms[depth + 1] + i));
+      V::store(to + i, V::load(to + i) + V::load(tree.partial_sums[depth + 1] + i));
     }
   }
 
-  static void in_pairs(const Sum& of) {
-    alignas(64) float rooms[deepest][piece];
+  static void sum_pairwise(const Sum& of) {
+    alignas(64) float partial_sums[max_depth][piece];
     float* to[1];
     for (std::size_t first = 0; first < of.n; first += piece) {
       const std::size_t n = of.n - first < piece ? of.n - first : piece;
-      branch({of, first, n, rooms}, 0, of.count, 0);
+      branch({of, first, n, partial_sums}, 0, of.count, 0);
       for (std::size_t k = 0; k < of.outputs; ++k) {
         to[0] = of.to[k] + first;
         Sum last = of;
         last.to = to;
         last.outputs = 1;
         last.n = n;
-        each(last, [&](std::size_t i) { return V::load(rooms[0] + i); });
+        each(last, [&](std::size_t i) { return V::load(partial_sums[0] + i); });
       }
     }
   }
@@ -147,9 +147,9 @@ struct SumLoops {
     } else if (wide && of.count == 4) {
       few<4>(of);
     } else if (row) {
-      in_a_row(of);
+      sum_sequentially(of);
     } else {
-      in_pairs(of);
+      sum_pairwise(of);
     }
   }
 };

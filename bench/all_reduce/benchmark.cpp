@@ -42,10 +42,10 @@ class Benchmark {
 
   std::vector<std::size_t> buckets;  // of the network; empty: the sizes of the options
 
-  void run(const RankPlace& place) {
-    allreduce::Transport& transport = place.transport;
-    world_ = place.world;
-    const Exchange exchange = exchange_of(place);
+  void run(const RankEnvironment& environment) {
+    allreduce::Transport& transport = environment.transport;
+    world_ = environment.world;
+    const Exchange exchange = exchange_of(environment);
     const bool first = transport.rank() == 0;
     std::optional<ResultFile> file;
     if (first) {
@@ -56,7 +56,7 @@ class Benchmark {
     const std::size_t most = options_.table()
                                  ? sizes.back() / sizeof(float)
                                  : std::accumulate(buckets.begin(), buckets.end(), std::size_t{0});
-    Reduction reduction(place, exchange.settings, most, interruption_);
+    Reduction reduction(environment, exchange.settings, most, interruption_);
     if (options_.table()) {
       const std::vector<ReduceRow> rows = table(reduction, exchange.settings, sizes);
       if (file && !rows.empty()) {
@@ -71,14 +71,15 @@ class Benchmark {
 
  private:
   // Returns the exchange; a device's exchange has already measured what it needs.
-  Exchange exchange_of(const RankPlace& place) const {
-    if (place.exchange != nullptr) {
-      return place.exchange->rules();
+  Exchange exchange_of(const RankEnvironment& environment) const {
+    if (environment.exchange != nullptr) {
+      return environment.exchange->rules();
     }
     const std::size_t largest =
         options_.table() ? options_.sizes().back() / sizeof(float) : std::ranges::max(buckets);
-    Exchange exchange = possible_exchange(config_, place.topology, /*peers_memory=*/true, largest);
-    calibrate(config_.comm, exchange.settings, place.transport, place.loops);
+    Exchange exchange =
+        possible_exchange(config_, environment.topology, /*peers_memory=*/true, largest);
+    calibrate(config_.comm, exchange.settings, environment.transport, environment.loops);
     return exchange;
   }
 
@@ -184,18 +185,18 @@ class Benchmark {
     const Copy copy(copies(reduction) ? elements : 0);
     const Update update(reduction.loops(), copies(reduction) ? elements : 0);
     std::vector<float> theirs(options_.compare ? elements : 0);
-    Contest contest{.warm_up = options_.warm_up,
-                    .rounds = options_.iterations,
-                    .in_a_row = in_a_row(bytes),
-                    .contestants = {[&] { reduction.reduce(); }}};
+    InterleavedTiming timing{.warm_up = options_.warm_up,
+                             .rounds = options_.iterations,
+                             .repetitions = repetitions(bytes),
+                             .candidates = {[&] { reduction.reduce(); }}};
     if (copies(reduction)) {
-      contest.contestants.emplace_back([&] { copy(); });
-      contest.contestants.emplace_back([&] { update(); });
+      timing.candidates.emplace_back([&] { copy(); });
+      timing.candidates.emplace_back([&] { update(); });
     }
     if (options_.compare) {
-      contest.contestants.emplace_back([&] { world_->all_reduce(theirs); });
+      timing.candidates.emplace_back([&] { world_->all_reduce(theirs); });
     }
-    return reduction.time(contest);
+    return reduction.time(timing);
   }
 
   // Raises the memory limit to the speed in the same rounds as the reduction, because the machine
@@ -327,7 +328,7 @@ int run_reductions(const ReduceRun& run, const Backend& backend) {
   const bool on_device = backend.device_exchange != nullptr;
   run_as_threads(run.config, backend,
                  on_device ? segment_bytes_of(run.options) : backend.memory.device,
-                 [&](const RankPlace& place) { benchmark.run(place); });
+                 [&](const RankEnvironment& environment) { benchmark.run(environment); });
   return benchmark.wrong ? 1 : 0;
 }
 
@@ -352,7 +353,7 @@ int run_reductions(const ReduceRun& run, const std::function<Backend(const Confi
     run.console.print("Building all-reduce ops");
   }
   run_as_process(run.config, world, segment_bytes_of(options), make,
-                 [&](const RankPlace& place) { benchmark.run(place); });
+                 [&](const RankEnvironment& environment) { benchmark.run(environment); });
   return benchmark.wrong ? 1 : 0;
 }
 

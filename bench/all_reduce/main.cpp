@@ -65,7 +65,7 @@ int reduce(const ReduceRun& run, cnn::allreduce::World* world,
     run.console.note("device: " + backend.description);
     return run_reductions(run, backend);
   } catch (const std::exception& error) {
-    tell_failure(error, world, run.interruption, run.console);
+    report_failure(error, world, run.interruption, run.console);
     return exit_code_of(error);
   }
 }
@@ -99,13 +99,13 @@ std::optional<Request> try_to_read(const std::vector<std::string>& words, bool l
   try {
     return read_request(words, launched, backends);
   } catch (const std::exception& error) {
-    tell_wrong_flags(error, console);
+    report_wrong_flags(error, console);
     return std::nullopt;
   }
 }
 
 int run(const std::vector<std::string>& words, Console& console) {
-  const std::optional<Launched> by = launched();
+  const std::optional<LauncherInfo> by = detect_launcher();
   std::vector<BackendKind> backends = gpu_backends();
   backends.push_back(cpu_backend());
   const std::optional<Request> request = try_to_read(words, by.has_value(), backends, console);

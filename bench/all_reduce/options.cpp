@@ -117,14 +117,14 @@ const OptionRow* find_option(std::string_view word) {
 
 // Limits the number of sizes: steps of a few bytes up to gigabytes would need too much memory.
 void check_count(const ReduceOptions& options) {
-  constexpr std::size_t most_sizes = 10'000;
+  constexpr std::size_t max_sizes = 10'000;
   if (options.step == 0 || !options.least || !options.most) {
     return;
   }
   const std::size_t count = (*options.most - *options.least) / options.step + 1;
-  check(count <= most_sizes,
+  check(count <= max_sizes,
         fmt::format("-i {} makes {} sizes from -b to -e; take larger steps, for at most {}",
-                    options.step, count, most_sizes));
+                    options.step, count, max_sizes));
 }
 
 }  // namespace

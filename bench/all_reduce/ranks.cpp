@@ -22,24 +22,26 @@
 namespace cnn::bench {
 namespace {
 
-void do_work(const Config& config, RankPlace place, const Backend& backend, const RankWork& work) {
+void do_work(const Config& config, RankEnvironment environment, const Backend& backend,
+             const RankWork& work) {
   if (backend.device_exchange == nullptr) {
-    work(place);
+    work(environment);
     return;
   }
-  RankExchange exchange(place.transport, place.topology, config, backend.instruction_sets);
+  RankExchange exchange(environment.transport, environment.topology, config,
+                        backend.instruction_sets);
   const RankContext context = exchange.serve({.backend = backend,
-                                              .rank = place.transport.rank(),
-                                              .ranks = place.transport.ranks(),
+                                              .rank = environment.transport.rank(),
+                                              .ranks = environment.transport.ranks(),
                                               .memory = backend.memory,
                                               .kernels = backend.kernels});
-  place.device = &context;
-  place.exchange = &exchange;
-  work(place);
+  environment.device = &context;
+  environment.exchange = &exchange;
+  work(environment);
 }
 
 // Returns how many earlier ranks share this rank's processors, and so its devices.
-int place_on_host(std::span<const allreduce::RankPlacement> placements, int rank) {
+int local_rank(std::span<const allreduce::RankPlacement> placements, int rank) {
   const std::string& kernel = placements[static_cast<std::size_t>(rank)].kernel;
   return static_cast<int>(std::ranges::count(placements.first(static_cast<std::size_t>(rank)),
                                              kernel, &allreduce::RankPlacement::kernel));
@@ -55,7 +57,7 @@ void run_as_process(const Config& config, allreduce::World& world, std::size_t s
   share_processors(world, placements);
   gather_numa_nodes(world, placements, /*each=*/1);
   Config placed = config;
-  placed.gpu.ordinal = place_on_host(placements, world.rank());
+  placed.gpu.ordinal = local_rank(placements, world.rank());
   allreduce::Connection connection(world, placements,
                                    shared_memory_options(config.comm, segment_bytes));
   const Backend backend = make_backend(placed);

@@ -16,7 +16,7 @@ struct RankContext;
 class RankExchange;
 
 // One rank, as its work sees it.
-struct RankPlace {
+struct RankEnvironment {
   allreduce::Transport& transport;
   const allreduce::simd::Loops& loops;
   allreduce::Topology topology;
@@ -25,7 +25,7 @@ struct RankPlace {
   const RankContext* device = nullptr;
   RankExchange* exchange = nullptr;
 };
-using RankWork = std::function<void(const RankPlace&)>;
+using RankWork = std::function<void(const RankEnvironment&)>;
 
 // Does it as each of --num_gpus ranks on a thread of this process, each on its part of the
 // processors, or on a device of its own. segment_bytes: of its shared memory. Throws what

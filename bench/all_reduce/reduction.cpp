@@ -38,7 +38,7 @@ Timing timing_of(std::vector<double> samples) {
 
 double worse_of(double one, double other) { return std::isnan(one) || one >= other ? one : other; }
 
-int in_a_row(std::size_t bytes) {
+int repetitions(std::size_t bytes) {
   constexpr std::size_t enough = std::size_t{4} << 20U;
   return static_cast<int>(std::clamp<std::size_t>(enough / bytes, 1, 100));
 }
@@ -53,25 +53,25 @@ void Update::operator()() const {
   loops_.sum({&operand, 1, &to, 1, values_.size(), false, 1.0F});
 }
 
-Reduction::Reduction(const RankPlace& place, const allreduce::Settings& settings, std::size_t most,
-                     Interruption& interruption)
-    : transport_(place.transport),
-      loops_(place.loops),
+Reduction::Reduction(const RankEnvironment& environment, const allreduce::Settings& settings,
+                     std::size_t most, Interruption& interruption)
+    : transport_(environment.transport),
+      loops_(environment.loops),
       interruption_(interruption),
-      speaks_for_process_(place.world != nullptr || transport_.rank() == 0),
-      numbers_(transport_, place.loops, settings.topology, numbers_at_once),
-      exchange_(place.exchange) {
+      speaks_for_process_(environment.world != nullptr || transport_.rank() == 0),
+      numbers_(transport_, environment.loops, settings.topology, numbers_at_once),
+      exchange_(environment.exchange) {
   const std::size_t bytes = most * sizeof(float);
-  if (place.device == nullptr) {
+  if (environment.device == nullptr) {
     communicator_ =
-        std::make_unique<allreduce::BucketCommunicator>(transport_, place.loops, settings);
+        std::make_unique<allreduce::BucketCommunicator>(transport_, environment.loops, settings);
     buffer_ = {reinterpret_cast<float*>(transport_.allocate_shared(bytes).data()), most};
     return;
   }
-  Device& device = *place.device->backend.device;
+  Device& device = *environment.device->backend.device;
   stream_ = device.make_stream(Lane::communicate);
-  device_room_ =
-      place.device->shared_memory ? place.device->shared_memory(bytes) : device.allocate(bytes);
+  device_room_ = environment.device->shared_memory ? environment.device->shared_memory(bytes)
+                                                   : device.allocate(bytes);
   host_buffer_ = device.allocate_host(bytes);
   buffer_ = {reinterpret_cast<float*>(host_buffer_.data()), most};
 }
@@ -141,12 +141,12 @@ void Reduction::reduce_all(float factor) {
 void Reduction::reduce() { reduce_all(1 / static_cast<float>(transport_.ranks())); }
 
 double Reduction::error() {
-  std::size_t place = 0;
+  std::size_t position = 0;
   for (const std::span<float>& bucket : buckets_) {
     for (std::size_t i = 0; i < bucket.size(); ++i) {
-      bucket[i] = whole_number(transport_.rank(), place + i);
+      bucket[i] = whole_number(transport_.rank(), position + i);
     }
-    place += bucket.size();
+    position += bucket.size();
   }
   if (exchange_ != nullptr) {
     upload();
@@ -156,16 +156,16 @@ double Reduction::error() {
     download();
   }
   double worst = 0;
-  place = 0;
+  position = 0;
   for (const std::span<float>& bucket : buckets_) {
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       double sum = 0;
       for (int rank = 0; rank < transport_.ranks(); ++rank) {
-        sum += whole_number(rank, place + i);
+        sum += whole_number(rank, position + i);
       }
       worst = worse_of(worst, std::abs(sum - bucket[i]));
     }
-    place += bucket.size();
+    position += bucket.size();
   }
   for (const double of_rank : numbers_.gather({&worst, 1})) {
     worst = worse_of(worst, of_rank);
@@ -195,20 +195,20 @@ void Reduction::hear(std::span<const double> numbers, std::size_t each) {
   }
 }
 
-std::vector<Timing> Reduction::time(const Contest& contest) {
-  const std::size_t count = contest.contestants.size();
+std::vector<Timing> Reduction::time(const InterleavedTiming& timing) {
+  const std::size_t count = timing.candidates.size();
   std::vector<std::vector<double>> samples(count);
-  for (int round = -contest.warm_up; round < contest.rounds; ++round) {
+  for (int round = -timing.warm_up; round < timing.rounds; ++round) {
     for (std::size_t i = 0; i < count; ++i) {
       if (stops_) {
         return {};
       }
       numbers_.barrier();
       const Clock::time_point start = Clock::now();
-      for (int time = 0; time < contest.in_a_row; ++time) {
-        contest.contestants[i]();
+      for (int time = 0; time < timing.repetitions; ++time) {
+        timing.candidates[i]();
       }
-      const double mine = seconds_since(start) / contest.in_a_row;
+      const double mine = seconds_since(start) / timing.repetitions;
       const std::array<double, 2> told{mine, stop_reason()};
       const std::span<const double> all = numbers_.gather(told);
       double slowest = 0;

@@ -26,10 +26,10 @@ Timing timing_of(std::vector<double> samples);  // at least one
 double worse_of(double one, double other);
 
 // Reductions that are timed in turn, so that a disturbance of the machine meets all alike.
-struct Contest {
+struct InterleavedTiming {
   int warm_up = 0, rounds = 1;
-  int in_a_row = 1;  // of each contestant in a round; the time is that of one
-  std::vector<std::function<void()>> contestants = {};
+  int repetitions = 1;  // of each candidate in a round; the time is that of one
+  std::vector<std::function<void()>> candidates = {};
 };
 
 // One rank of the benchmark: buffers that are reduced, checked and timed. All ranks do the same in
@@ -37,8 +37,8 @@ struct Contest {
 class Reduction {
  public:
   // References must outlive it. most: elements of the largest buffer.
-  Reduction(const RankPlace& place, const allreduce::Settings& settings, std::size_t most,
-            Interruption& interruption);
+  Reduction(const RankEnvironment& environment, const allreduce::Settings& settings,
+            std::size_t most, Interruption& interruption);
 
   // The gradients of a network, bucket after bucket, or one buffer. Numbers of buckets are used
   // once.
@@ -52,8 +52,8 @@ class Reduction {
   // the sums is none.
   double error();
 
-  // Returns the timing of each contestant, the same on all ranks; nothing if they stop.
-  std::vector<Timing> time(const Contest& contest);
+  // Returns the timing of each candidate, the same on all ranks; nothing if they stop.
+  std::vector<Timing> time(const InterleavedTiming& timing);
   // Asks all ranks whether one of them wants to end, as the flags of interruption do.
   void agree();
   // All have agreed to end.
@@ -116,6 +116,6 @@ class Update {
 };
 
 // Reductions of so many bytes in a row that a clock can tell their time.
-int in_a_row(std::size_t bytes);
+int repetitions(std::size_t bytes);
 
 }  // namespace cnn::bench

@@ -30,21 +30,21 @@ double sum_of_distances(double value, std::span<const double> others) {
 Split best_split(std::span<const double> values) {
   const std::size_t count = values.size();
   Split best;
-  if (count < 2 * least_segment) {
+  if (count < 2 * min_segment) {
     return best;
   }
   double left = 0, between = 0, right = 0;
   for (std::size_t i = 0; i < count; ++i) {
     right += sum_of_distances(values[i], values.subspan(i + 1));
   }
-  for (std::size_t i = 0; i + least_segment < count; ++i) {
+  for (std::size_t i = 0; i + min_segment < count; ++i) {
     const double to_left = sum_of_distances(values[i], values.first(i));
     const double to_right = sum_of_distances(values[i], values.subspan(i + 1));
     left += to_left;
     right -= to_right;
     between += to_right - to_left;
     const std::size_t m = i + 1, n = count - m;
-    if (m >= least_segment) {
+    if (m >= min_segment) {
       const double product = static_cast<double>(m) * static_cast<double>(n);
       const double distance = product / static_cast<double>(count) *
                               (2 * between / product - left / pairs(m) - right / pairs(n));
@@ -101,8 +101,8 @@ double p_of(const Split& found, std::span<const double> values, std::span<const 
 
 }  // namespace
 
-std::size_t least_values(double significance) {
-  std::size_t count = 2 * least_segment;
+std::size_t min_values(double significance) {
+  std::size_t count = 2 * min_segment;
   // Two of all ways to choose one half separate both sides of the step.
   const auto chance = [](std::size_t values) {
     double ways = 1;
@@ -121,7 +121,7 @@ std::size_t least_values(double significance) {
 std::vector<ChangePoint> find_changes(std::span<const double> values, const ChangeSearch& search) {
   std::vector<ChangePoint> changes;
   std::vector<std::size_t> ends{values.size()};
-  while (values.size() >= least_values(search.significance)) {
+  while (values.size() >= min_values(search.significance)) {
     const Split split = best_of_all(values, ends);
     if (split.distance <= 0) {
       break;

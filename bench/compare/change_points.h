@@ -24,11 +24,11 @@ struct ChangePoint {
 };
 
 // Minimum number of values between two changes.
-inline constexpr std::size_t least_segment = 3;
+inline constexpr std::size_t min_segment = 3;
 
 // Returns the minimum length of a series: with fewer values even a perfect step has a p above the
 // significance.
-std::size_t least_values(double significance);
+std::size_t min_values(double significance);
 
 // Returns the changes in order. On a series without a change it finds any with a probability of at
 // most `significance`.

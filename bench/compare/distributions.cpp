@@ -15,11 +15,11 @@ double away_from_zero(double value) {
 
 // Returns I_x(a, b) without its leading factor; converges fast for x < (a + 1) / (a + b + 2).
 double beta_fraction(double x, double a, double b) {
-  constexpr int most_terms = 10000;
+  constexpr int max_terms = 10000;
   double c = 1;
   double d = 1 / away_from_zero(1 - (a + b) * x / (a + 1));
   double value = d;
-  for (int m = 1; m < most_terms; ++m) {
+  for (int m = 1; m < max_terms; ++m) {
     const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
     d = 1 / away_from_zero(1 + even * d);
     c = away_from_zero(1 + even / c);

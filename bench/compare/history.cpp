@@ -209,7 +209,7 @@ std::vector<Series> find_history(std::vector<Run> runs, const Settings& settings
     Series& series = all.emplace_back(Series{.label = std::move(group.label),
                                              .runs = std::move(group.base),
                                              .changes = {},
-                                             .least_runs = least_values(significance),
+                                             .min_runs = min_values(significance),
                                              .notes = {}});
     leave_out_disturbed(series);
     leave_out_oldest(series);
@@ -242,7 +242,7 @@ std::string history_text(const std::vector<Series>& all, const Settings& setting
       text += fmt::format(
           "  too short: {} more runs, {} in all, could show a change with {:g} % "
           "confidence\n",
-          series.least_runs - series.runs.size(), series.least_runs, 100 * settings.confidence);
+          series.min_runs - series.runs.size(), series.min_runs, 100 * settings.confidence);
     } else if (series.changes.empty()) {
       text += fmt::format("  no change of {:g} % or more\n", 100 * settings.minimum_effect);
     }
@@ -279,7 +279,7 @@ std::string history_json(const std::vector<Series>& all, const Settings& setting
     }
     list.push_back({{"configuration", series.label},
                     {"too_short", series.too_short()},
-                    {"least_runs", series.least_runs},
+                    {"least_runs", series.min_runs},
                     {"runs", runs},
                     {"changes", changes},
                     {"notes", series.notes}});

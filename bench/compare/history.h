@@ -38,10 +38,10 @@ struct Series {
   std::string label;
   std::vector<Run> runs;             // in order of their start
   std::vector<SpeedChange> changes;  // each at least the minimum effect
-  std::size_t least_runs = 0;        // minimum for a detectable change
+  std::size_t min_runs = 0;          // minimum for a detectable change
   std::vector<std::string> notes;    // sentences
 
-  bool too_short() const { return runs.size() < least_runs; }
+  bool too_short() const { return runs.size() < min_runs; }
 };
 
 // Searches every configuration of the runs for changes, with the confidence and the minimum effect

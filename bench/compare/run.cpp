@@ -18,7 +18,7 @@
 namespace cnn::compare {
 namespace {
 
-constexpr std::size_t least_undisturbed = 5;
+constexpr std::size_t min_undisturbed = 5;
 
 // Flags of file names, length and output: they change no step. Sizes and precision are compared by
 // their effective values, not as requested.
@@ -247,7 +247,7 @@ RunSummary summarise(const std::vector<TimedStep>& steps) {
   }
   RunSummary summary{.steps = steps.size(), .disturbed = steps.size() - counted.size()};
   if (summary.disturbed > 0 &&
-      (counted.size() < least_undisturbed || 2 * counted.size() < steps.size())) {
+      (counted.size() < min_undisturbed || 2 * counted.size() < steps.size())) {
     summary.disturbed_run = 2 * counted.size() < steps.size();
     counted.clear();
     for (const TimedStep& step : steps) {

@@ -60,7 +60,7 @@ std::string more_runs_text(const Finding& finding) {
              : fmt::format("needs more than 200 {}: a quieter machine is needed", unit);
 }
 
-std::string cannot_tell_sentence(const Finding& finding, const Settings& settings) {
+std::string inconclusive_sentence(const Finding& finding, const Settings& settings) {
   const std::string more = more_runs_text(finding);
   if (finding.one_side_disturbed) {
     return fmt::format(
@@ -128,10 +128,10 @@ std::string sentence(const Finding& finding, const Settings& settings) {
           "no regression: with {:g} % confidence a step takes at most {:.2f} % "
           "longer",
           sure, percent(std::max(0.0, difference.upper(settings.confidence))));
-    case Verdict::cannot_tell:
+    case Verdict::inconclusive:
       break;
   }
-  return cannot_tell_sentence(finding, settings);
+  return inconclusive_sentence(finding, settings);
 }
 
 std::string terminal_text(const std::vector<Finding>& findings, const Settings& settings) {

@@ -6,14 +6,14 @@
 #include <map>
 #include <set>
 
-#include "bench/compare/turn_by_turn.h"
+#include "bench/compare/interleaved.h"
 
 namespace cnn::compare {
 namespace {
 
-constexpr std::size_t least_runs = 3;    // minimum per side after excluding disturbed ones
+constexpr std::size_t min_runs = 3;      // minimum per side after excluding disturbed ones
 constexpr std::size_t advised_runs = 5;  // per side, while the scatter is unknown
-constexpr std::size_t most_runs = 200;
+constexpr std::size_t max_runs = 200;
 
 std::vector<std::string> turns_of(const std::vector<Run>& runs) {
   std::vector<std::string> turns;
@@ -35,7 +35,7 @@ std::optional<std::vector<std::size_t>> partners(const Configuration& configurat
   std::vector<std::size_t> partner;
   for (const Run& run : configuration.base) {
     const auto found = std::ranges::find(configuration.fresh, run.turns, &Run::turns);
-    if (found == configuration.fresh.end() || !may_have_taken_turns(run.steps, found->steps)) {
+    if (found == configuration.fresh.end() || !may_be_interleaved(run.steps, found->steps)) {
       return std::nullopt;
     }
     partner.push_back(static_cast<std::size_t>(found - configuration.fresh.begin()));
@@ -52,9 +52,7 @@ Side side_of(const std::vector<Run>& runs) {
   return side;
 }
 
-bool has_enough(const Side& side) {
-  return side.counted() >= std::min(least_runs, side.runs.size());
-}
+bool has_enough(const Side& side) { return side.counted() >= std::min(min_runs, side.runs.size()); }
 
 void count_all(Side& side) { side.counts.assign(side.runs.size(), true); }
 
@@ -96,7 +94,7 @@ std::vector<std::optional<double>> by_turns(const Configuration& configuration,
   std::vector<std::optional<double>> slowdowns;
   for (std::size_t i = 0; i < partner.size(); ++i) {
     slowdowns.push_back(
-        slowdown_turn_by_turn(configuration.base[i].steps, configuration.fresh[partner[i]].steps));
+        interleaved_slowdown(configuration.base[i].steps, configuration.fresh[partner[i]].steps));
   }
   return slowdowns;
 }
@@ -204,7 +202,7 @@ bool shows_regression(const Difference& difference, const Criteria& criteria) {
 }
 
 // Returns the smallest number of runs, added to both sides, for a verdict, if estimate and scatter
-// stay; nothing if most_runs on the larger side would not suffice.
+// stay; nothing if max_runs on the larger side would not suffice.
 std::optional<std::size_t> missing_runs(const Difference& difference, std::size_t base_runs,
                                         std::size_t fresh_runs, const Criteria& criteria) {
   const std::size_t fewer = std::min(base_runs, fresh_runs);
@@ -212,7 +210,7 @@ std::optional<std::size_t> missing_runs(const Difference& difference, std::size_
     return advised_runs - std::min(fewer, advised_runs - 1);
   }
   const std::size_t least = fewer < 2 ? 2 - fewer : 1;  // one run has no scatter
-  for (std::size_t more = least; std::max(base_runs, fresh_runs) + more <= most_runs; ++more) {
+  for (std::size_t more = least; std::max(base_runs, fresh_runs) + more <= max_runs; ++more) {
     const Difference then = with_runs(difference, base_runs + more, fresh_runs + more);
     if (shows_no_regression(then, criteria.settings) || shows_regression(then, criteria)) {
       return more;
@@ -232,7 +230,7 @@ std::vector<double> undisturbed_log_seconds(const Side& side) {
 }
 
 // If one side was disturbed: returns the runs for a "no regression" verdict between undisturbed
-// runs of one program that scatter like the undisturbed side. A side keeps least_runs.
+// runs of one program that scatter like the undisturbed side. A side keeps min_runs.
 std::optional<std::size_t> missing_undisturbed_runs(const Finding& finding,
                                                     const Criteria& criteria) {
   const std::vector<double> base = undisturbed_log_seconds(finding.base);
@@ -241,8 +239,7 @@ std::optional<std::size_t> missing_undisturbed_runs(const Finding& finding,
   const std::size_t fewer = std::min(base.size(), fresh.size());
   const std::optional<std::size_t> more =
       missing_runs(independent_difference(quiet, quiet), base.size(), fresh.size(), criteria);
-  return more ? std::optional(std::max(*more, least_runs - std::min(fewer, least_runs)))
-              : std::nullopt;
+  return more ? std::optional(std::max(*more, min_runs - std::min(fewer, min_runs))) : std::nullopt;
 }
 
 void decide(Finding& finding, const Settings& settings, std::size_t configurations) {
@@ -274,7 +271,7 @@ std::string_view name_of(Verdict verdict) {
       return "improvement";
     case Verdict::regression:
       return "regression";
-    case Verdict::cannot_tell:
+    case Verdict::inconclusive:
       break;
   }
   return "cannot tell";
@@ -311,7 +308,7 @@ int exit_code_of(const std::vector<Finding>& findings) {
   if (has(Verdict::regression)) {
     return 1;
   }
-  return has(Verdict::cannot_tell) ? 2 : 0;
+  return has(Verdict::inconclusive) ? 2 : 0;
 }
 
 }  // namespace cnn::compare

@@ -13,7 +13,7 @@
 
 namespace cnn::compare {
 
-enum class Verdict : std::uint8_t { no_regression, improvement, regression, cannot_tell };
+enum class Verdict : std::uint8_t { no_regression, improvement, regression, inconclusive };
 std::string_view name_of(Verdict verdict);  // "no regression"
 
 // A regression is a slowdown that is statistically significant (one-sided, corrected for the number
@@ -44,13 +44,13 @@ struct Finding {
   Difference difference;
   std::vector<double> slowdowns;      // in logarithms, of the counted pairs
   double p_slower = 1, p_faster = 1;  // corrected
-  Verdict verdict = Verdict::cannot_tell;
+  Verdict verdict = Verdict::inconclusive;
   // Other work disturbed most runs of one side but not of the other: the difference says nothing
-  // about the program, so the verdict is cannot_tell.
+  // about the program, so the verdict is inconclusive.
   bool one_side_disturbed = false;
-  // Additional runs on each side, or pairs, needed for a verdict if it is cannot_tell, assuming the
-  // same scatter; if one side was disturbed, undisturbed runs that scatter like the other side's.
-  // Nothing if 200 would not suffice.
+  // Additional runs on each side, or pairs, needed for a verdict if it is inconclusive, assuming
+  // the same scatter; if one side was disturbed, undisturbed runs that scatter like the other
+  // side's. Nothing if 200 would not suffice.
   std::optional<std::size_t> more_runs{};
   std::vector<std::string> notes;  // sentences
 };
@@ -61,7 +61,7 @@ double percent(double log_difference);
 std::vector<Finding> judge(const std::vector<Configuration>& configurations,
                            const Settings& settings);
 
-// Returns 1 if there is a regression, else 2 if one verdict is cannot_tell, else 0.
+// Returns 1 if there is a regression, else 2 if one verdict is inconclusive, else 0.
 int exit_code_of(const std::vector<Finding>& findings);
 
 }  // namespace cnn::compare

@@ -62,7 +62,7 @@ std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& 
   const bool tunes = config.gpu.tune.value_or(true);
   std::optional<std::string> file = config.gpu.plan_cache;
   if (!file && tunes) {
-    file = usual_plan_cache();
+    file = default_plan_cache();
     if (!file) {
       backend.notes.push_back(no_plan_cache_note());
     }
@@ -154,8 +154,8 @@ constexpr DeviceExchange device_exchange{
     .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return cuda::native(stream); },
     .on_poll =
-        [](Device& device, std::function<void(bool waiting)> look) {
-          dynamic_cast<cuda::CudaDevice&>(device).on_poll(std::move(look));
+        [](Device& device, std::function<void(bool waiting)> poll) {
+          dynamic_cast<cuda::CudaDevice&>(device).on_poll(std::move(poll));
         },
     .pin = pin,
     .wait_for_flag = layers::cuda::wait_for_flag};

@@ -176,7 +176,7 @@ inline constexpr auto words<Recomputation> =
 struct BatchSlices {
   std::optional<int> count = 1;
 };
-inline constexpr int most_batch_slices = 1024;
+inline constexpr int max_batch_slices = 1024;
 
 struct ModelOptions {
   std::string name = "trivial";

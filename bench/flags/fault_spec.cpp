@@ -42,9 +42,9 @@ bool read_delay(std::string_view text, int& milliseconds) {
     return false;
   }
   text.remove_suffix(short_unit ? 2 : 1);
-  constexpr int most_seconds = 86'400;
+  constexpr int max_seconds = 86'400;
   if (!read_number(text, milliseconds) || milliseconds < 0 ||
-      (!short_unit && milliseconds > most_seconds)) {
+      (!short_unit && milliseconds > max_seconds)) {
     return false;
   }
   milliseconds *= short_unit ? 1 : 1000;

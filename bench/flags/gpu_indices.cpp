@@ -31,16 +31,16 @@ std::vector<int> parse_gpu_indices(std::string_view text) {
   return indices;
 }
 
-int device_at(std::string_view gpu_indices, int place) {
+int device_at(std::string_view gpu_indices, int local_rank) {
   const std::vector<int> indices = parse_gpu_indices(gpu_indices);
   if (indices.empty()) {
-    return place;
+    return local_rank;
   }
-  check(place < static_cast<int>(indices.size()),
+  check(local_rank < static_cast<int>(indices.size()),
         fmt::format("--gpu_indices={} names {} GPU{}, but this host has a rank number {}; name one "
                     "for each of its ranks",
-                    gpu_indices, indices.size(), indices.size() == 1 ? "" : "s", place + 1));
-  return indices[static_cast<std::size_t>(place)];
+                    gpu_indices, indices.size(), indices.size() == 1 ? "" : "s", local_rank + 1));
+  return indices[static_cast<std::size_t>(local_rank)];
 }
 
 }  // namespace cnn::bench

@@ -11,6 +11,6 @@ std::vector<int> parse_gpu_indices(std::string_view text);
 
 // Returns the CUDA device of the rank at this index on its host, from 0: the list's entry, or for
 // an empty list the index itself. Throws Error if the list is too short.
-int device_at(std::string_view gpu_indices, int place);
+int device_at(std::string_view gpu_indices, int local_rank);
 
 }  // namespace cnn::bench

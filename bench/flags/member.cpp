@@ -120,9 +120,9 @@ void store(models::RatePieces& to, const Plain& value) {
 void store(BatchSlices& to, const Plain& value) {
   const auto& text = std::get<std::string>(value);
   const std::optional<int> count = read_integer_of_32_bits(text);
-  check(text == "auto" || (count && *count >= 1 && *count <= most_batch_slices),
+  check(text == "auto" || (count && *count >= 1 && *count <= max_batch_slices),
         "--lms_slices=" + text + ": it takes auto, or a whole number from 1 to " +
-            std::to_string(most_batch_slices));
+            std::to_string(max_batch_slices));
   to.count = text == "auto" ? std::nullopt : count;
 }
 

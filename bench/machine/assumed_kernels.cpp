@@ -52,7 +52,7 @@ Spec norm_gradient(const layers::BatchNormBackward& op, const Signature& asked) 
     return std::nullopt;
   }
   KernelSpec spec = layers::in_nhwc(asked);
-  layers::keep_pitch(spec.in[op.place_of_dy()], asked.in[op.place_of_dy()]);
+  layers::keep_pitch(spec.in[op.index_of_dy()], asked.in[op.index_of_dy()]);
   return spec;
 }
 

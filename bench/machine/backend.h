@@ -166,7 +166,7 @@ struct Backend {
   std::uint64_t (*hash)(const TensorView& tensor, const HashKeys& keys) = nullptr;
   // Touches allocated memory before the first step: throws DoesNotFit if the system cannot provide
   // all of it. Empty: the device's allocations are always backed.
-  std::function<void(std::span<std::byte>)> secure;
+  std::function<void(std::span<std::byte>)> prefault;
 
   // Makes a backend on one rank's part of the machine, for several ranks in a process; called on
   // the rank's thread. Its memory limits are still those of the whole machine. Null: the device

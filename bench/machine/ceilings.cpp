@@ -57,9 +57,9 @@ class Bench {
   };
   // Returns the best seconds of one run: repeats until two runs agree, or the budget is spent.
   Best best(double budget_seconds) {
-    constexpr double least_seconds = 1e-3;  // between two waits for the device
+    constexpr double min_seconds = 1e-3;  // between two waits for the device
     run(1);
-    const int times = static_cast<int>(std::clamp(least_seconds / run(1), 1.0, 1000.0));
+    const int times = static_cast<int>(std::clamp(min_seconds / run(1), 1.0, 1000.0));
     const Clock::time_point start = Clock::now();
     std::vector<double> seconds{run(times)};
     while (seconds_since(start) < budget_seconds &&

@@ -201,7 +201,7 @@ Backend make(const Config& config) {
       .device = available - kept,
       .text = fmt::format("available memory and cgroup limit, less {:.0f} MiB that stay free",
                           std::ldexp(kept, -20))};
-  backend.secure = [](std::span<std::byte> memory) {
+  backend.prefault = [](std::span<std::byte> memory) {
     prefault(memory, [] { return available_memory(); });
   };
   if (config.lms.device_memory_mb) {

@@ -39,7 +39,7 @@ ChoiceFile::Owner owner_of(const std::string& processor, int threads) {
 std::optional<ChoiceFile> cache_for(const Config& config, const std::string& processor, int threads,
                                     Backend& backend) {
   const std::optional<std::string> file =
-      config.gpu.plan_cache ? config.gpu.plan_cache : usual_plan_cache();
+      config.gpu.plan_cache ? config.gpu.plan_cache : default_plan_cache();
   if (!file) {
     backend.notes.push_back(no_plan_cache_note());
     return std::nullopt;

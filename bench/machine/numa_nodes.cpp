@@ -13,13 +13,13 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr int most_cpus = 1 << 16;
+constexpr int max_cpus = 1 << 16;
 
 // Takes a number from the front of the text; nothing if there is no valid processor number.
 std::optional<int> take_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0 || number >= most_cpus) {
+  if (error != std::errc() || number < 0 || number >= max_cpus) {
     return std::nullopt;
   }
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));

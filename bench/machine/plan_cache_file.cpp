@@ -8,7 +8,7 @@
 
 namespace cnn::bench {
 
-std::optional<std::string> usual_plan_cache() {
+std::optional<std::string> default_plan_cache() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   std::filesystem::path folder;

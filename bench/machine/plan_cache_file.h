@@ -9,7 +9,7 @@ namespace cnn::bench {
 
 // Returns the default file for kernel choices if no flag names one, in $XDG_CACHE_HOME or ~/.cache.
 // Nothing: neither can be written.
-std::optional<std::string> usual_plan_cache();
+std::optional<std::string> default_plan_cache();
 
 // Return the line for the user where there is no file, and about the one that was read. foreign:
 // its lines for other owners; others: what they may differ in, "devices, drivers".

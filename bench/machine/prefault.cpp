@@ -41,11 +41,11 @@ std::size_t host_memory_available() { return available_memory(); }
 
 void prefault(std::span<std::byte> memory, const std::function<std::size_t()>& available) {
   // Half of kept_free(): the rest of the program uses some of it.
-  const std::size_t least_free = kept_free(std::max(available(), memory.size())) / 2;
+  const std::size_t min_free = kept_free(std::max(available(), memory.size())) / 2;
   for (std::size_t done = 0; done < memory.size(); done += stretch) {
     const std::size_t next = std::min(stretch, memory.size() - done);
     const std::size_t left = available();
-    if (left < next + least_free) {
+    if (left < next + min_free) {
       throw DoesNotFit(fmt::format(
           "{} were free when this run was planned, but others have taken memory since: of the last "
           "{} only {} are left; end other programs, or use a smaller --batch_size",

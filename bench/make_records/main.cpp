@@ -22,7 +22,7 @@ namespace {
 using namespace cnn::records;
 namespace fs = std::filesystem;
 
-constexpr std::size_t usual_images_per_shard = 1024;
+constexpr std::size_t default_images_per_shard = 1024;
 constexpr double mib = 1U << 20U;
 
 void make_subset(const Options& options, bool training, cnn::bench::Console& console) {
@@ -36,7 +36,8 @@ void make_subset(const Options& options, bool training, cnn::bench::Console& con
                .seed = options.seed,
                .skip_broken = options.skip_broken};
   const std::size_t images = job.images.files.size();
-  job.shards = asked > 0 ? asked : static_cast<int>(cnn::divide_up(images, usual_images_per_shard));
+  job.shards =
+      asked > 0 ? asked : static_cast<int>(cnn::divide_up(images, default_images_per_shard));
   job.threads = options.threads > 0
                     ? options.threads
                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -31,8 +31,8 @@ when it is complete, and a run that was stopped goes on with the shards that are
 Exit code: 0 all shards are there, 1 an error.
 )";
 
-constexpr int most_shards = 99'999;
-constexpr int most_threads = 1024;
+constexpr int max_shards = 99'999;
+constexpr int max_threads = 1024;
 
 template <class Number>
 Number number_of(const std::string& name, const std::string& text, Number least, Number most) {
@@ -50,15 +50,15 @@ const std::map<std::string, Setter, std::less<>>& setters() {
   static const std::map<std::string, Setter, std::less<>> table{
       {"train_shards",
        [](Options& o, const std::string& text) {
-         o.train_shards = number_of("train_shards", text, 1, most_shards);
+         o.train_shards = number_of("train_shards", text, 1, max_shards);
        }},
       {"validation_shards",
        [](Options& o, const std::string& text) {
-         o.validation_shards = number_of("validation_shards", text, 1, most_shards);
+         o.validation_shards = number_of("validation_shards", text, 1, max_shards);
        }},
       {"threads",
        [](Options& o, const std::string& text) {
-         o.threads = number_of("threads", text, 1, most_threads);
+         o.threads = number_of("threads", text, 1, max_threads);
        }},
       {"class_list", [](Options& o, const std::string& text) { o.class_list = text; }},
       {"seed",

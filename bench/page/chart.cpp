@@ -8,7 +8,7 @@ namespace cnn::page {
 namespace {
 
 // Sizes in units of the drawing. A phone's column has about this width, so letters keep their size.
-constexpr double width = 460, usual_height = 260, top = 12, bottom = 38, right = 12;
+constexpr double width = 460, default_height = 260, top = 12, bottom = 38, right = 12;
 constexpr double left_of_numbers = 52, left_of_names = 96, row_height = 30;
 
 std::string about_text(std::string_view about) {
@@ -113,21 +113,21 @@ std::vector<double> ticks(Range range, int count) {
 std::string short_number(double value) { return number_of_digits(value, usual_digits); }
 
 std::vector<std::string> labels_of(const std::vector<double>& ticks) {
-  constexpr int most_digits = 7;
+  constexpr int max_digits = 7;
   for (int digits = usual_digits;; ++digits) {
     std::vector<std::string> labels;
     labels.reserve(ticks.size());
     for (const double value : ticks) {
       labels.push_back(number_of_digits(value, digits));
     }
-    if (digits == most_digits || std::ranges::adjacent_find(labels) == labels.end()) {
+    if (digits == max_digits || std::ranges::adjacent_find(labels) == labels.end()) {
       return labels;
     }
   }
 }
 
 Chart::Chart(Titles titles, Range x, Range y)
-    : titles_(std::move(titles)), x_(x), y_(y), left_(left_of_numbers), height_(usual_height) {}
+    : titles_(std::move(titles)), x_(x), y_(y), left_(left_of_numbers), height_(default_height) {}
 
 Chart::Chart(Titles titles, Range x, std::vector<std::string> rows)
     : titles_(std::move(titles)),

@@ -56,7 +56,7 @@ std::string series_part(const Series& series, const compare::Settings& settings)
   std::string text = fmt::format("<h2>{}</h2>\n", escaped(series.label));
   if (series.too_short()) {
     text += fmt::format("<p>{} runs are too few: {} could show a change.</p>\n", series.runs.size(),
-                        series.least_runs);
+                        series.min_runs);
   } else if (series.changes.empty()) {
     text += fmt::format("<p>No change of {:g} % or more.</p>\n", 100 * settings.minimum_effect);
   }

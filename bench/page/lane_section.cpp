@@ -36,14 +36,14 @@ void add_rows(const Json& lanes, const std::string& whose, std::vector<LaneRow>&
 
 // Returns the rows of all ranks below one another, up to a readable number.
 std::vector<LaneRow> rows_of(const Json& profile) {
-  constexpr std::size_t most_ranks = 8;
+  constexpr std::size_t max_ranks = 8;
   std::vector<LaneRow> rows;
   const Json& ranks = at(profile, {"ranks"});
   if (!ranks.is_array()) {
     add_rows(at(profile, {"lanes"}), "", rows);
     return rows;
   }
-  for (std::size_t rank = 0; rank < std::min(ranks.size(), most_ranks); ++rank) {
+  for (std::size_t rank = 0; rank < std::min(ranks.size(), max_ranks); ++rank) {
     add_rows(at(ranks[rank], {"lanes"}), fmt::format("rank {}, ", rank), rows);
   }
   return rows;

@@ -10,7 +10,7 @@ namespace cnn::page {
 namespace {
 
 constexpr double one_mib = 1024.0 * 1024.0;
-constexpr std::size_t most_rows = 12;
+constexpr std::size_t max_rows = 12;
 
 // below: bytes that are live throughout.
 Chart::Points live_memory(const Json& memory, double below) {
@@ -66,7 +66,7 @@ std::string tensor_rows(const Json& tensors) {
   std::string rows;
   std::size_t count = 0;
   for (const Json& tensor : tensors) {
-    if (++count > most_rows) {
+    if (++count > max_rows) {
       break;
     }
     rows += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td></tr>\n",
@@ -85,7 +85,7 @@ std::string tensor_table(const std::string& title, const Json& tensors) {
     all += number_or(tensor, "bytes", 0);
   }
   const std::string shown =
-      tensors.size() > most_rows ? fmt::format("; the first {} of them", most_rows) : "";
+      tensors.size() > max_rows ? fmt::format("; the first {} of them", max_rows) : "";
   return fmt::format(
       "<figure><figcaption>{} <small>{}: {} together{}</small></figcaption><div "
       "class=\"scroll\"><table><tr><th>tensor</th><th>size</th></tr>\n{}</table></div></figure>\n",

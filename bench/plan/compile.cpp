@@ -215,7 +215,7 @@ bool sums_gradients(VariableUpdate mode) {
   return mode != VariableUpdate::parameter_server && mode != VariableUpdate::ddl;
 }
 
-std::size_t usual_bucket_bytes() { return layers::OptimizerOptions().bucket_bytes; }
+std::size_t default_bucket_bytes() { return layers::OptimizerOptions().bucket_bytes; }
 
 std::size_t Compiled::device_bytes() const {
   return std::max(plan.memory.device_bytes, prologue ? prologue->memory.device_bytes : 0);
@@ -246,7 +246,7 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
-    options.training.optimizer.bucket_bytes = request.bucket_bytes.value_or(usual_bucket_bytes());
+    options.training.optimizer.bucket_bytes = request.bucket_bytes.value_or(default_bucket_bytes());
     exchange(request, options.training);
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, context.kernels, options);

@@ -34,7 +34,7 @@ struct CompileRequest {
   DataType compute = DataType::f32;
   InputFormat input;
   std::size_t max_fused_grad_add_bytes = layers::any_size;  // of layers::PipelineOptions
-  std::optional<std::size_t> bucket_bytes;  // of an update; nothing: usual_bucket_bytes()
+  std::optional<std::size_t> bucket_bytes;  // of an update; nothing: default_bucket_bytes()
   std::int64_t slices = 1;                  // of the batch, at most one for each example
   int rank = 0, ranks = 1;                  // among the ranks that exchange gradients
 };
@@ -67,8 +67,8 @@ bool sums_gradients(VariableUpdate mode);
 
 // Returns the bytes of the parameters in one update, in which gradients wait for the last of them.
 // The value changes no bit of the results.
-std::size_t usual_bucket_bytes();
-constexpr std::size_t least_bucket_bytes = std::size_t{1} << 20U;
+std::size_t default_bucket_bytes();
+constexpr std::size_t min_bucket_bytes = std::size_t{1} << 20U;
 
 // Compiles a configuration to a planned step: forward graph, fusion, gradients, update, layouts,
 // schedule, memory. Inputs of the graph: "global_step" i32 [], "learning_rate" f32 [], and images

@@ -20,7 +20,7 @@ using SizesOf = std::function<Sizes(std::int64_t size)>;
 std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t start,
                      const SizesOf& sizes_of_size) {
   const std::int64_t found = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
-    return fitting.least_bytes(sizes_of_size(size));
+    return fitting.min_bytes(sizes_of_size(size));
   });
   const auto runs = [&](std::int64_t size) { return fitting.runs(sizes_of_size(size)); };
   if (!fitting.with_lms() || found == 0 || runs(found)) {
@@ -134,7 +134,7 @@ std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {
   }
 }
 
-std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
+std::optional<std::size_t> Fitting::min_bytes(const Sizes& sizes) const {
   if (!with_lms_) {
     return need(sizes);
   }
@@ -144,7 +144,7 @@ std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
     if (memory.total() <= limit_) {
       return memory.total();
     }
-    return least_step_bytes(job_, context_, sizes, std::move(programs));
+    return min_step_bytes(job_, context_, sizes, std::move(programs));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -183,7 +183,7 @@ std::int64_t largest_image(const Job& job, const RankContext& context, bool with
   const Fitting fitting(job, context, with_lms);
   for (std::int64_t least = std::max<std::int64_t>(job.image_size / image_step, 1); least > 0;
        least /= 2) {
-    const std::optional<std::size_t> bytes = fitting.least_bytes(at(least));
+    const std::optional<std::size_t> bytes = fitting.min_bytes(at(least));
     if (bytes && *bytes <= fitting.limit()) {
       return image_step * largest(fitting, least, 2 * least, at);
     }

@@ -50,7 +50,7 @@ class Fitting {
   // Returns the device bytes of a run without LMS. Nothing: the run is impossible.
   std::optional<std::size_t> need(const Sizes& sizes) const;
   // Returns need(); with LMS, if that exceeds the limit, the smallest bytes of any plan.
-  std::optional<std::size_t> least_bytes(const Sizes& sizes) const;
+  std::optional<std::size_t> min_bytes(const Sizes& sizes) const;
   // Returns whether the run would work: with LMS, its policy's plan must also fit in device and
   // host.
   bool runs(const Sizes& sizes) const;

@@ -13,7 +13,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t most_batches = 2'000'000'000;  // devices count steps in 32 bits
+constexpr std::int64_t max_batches = 2'000'000'000;  // devices count steps in 32 bits
 
 // Returns the data set whose networks --model names.
 const data::Row& network_data_set(const Config& config) {
@@ -166,7 +166,7 @@ Job make_job(const Config& config, const RankContext& context) {
   job.length = run_length(config.size.length, examples_per_step(job), examples);
   job.min_time = config.size.min_time.value_or(0);
   if (job.min_time > 0) {
-    job.length = {.batches = most_batches, .epochs = 0};
+    job.length = {.batches = max_batches, .epochs = 0};
   }
   job.eval_length = eval_length(config, job.eval_batch.global, job.eval_examples);
   job.warm_up =

@@ -66,7 +66,7 @@ std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
   if (!context.memory.host) {
     return 0;
   }
-  constexpr double usual_share = 0.8;  // of free memory
+  constexpr double typical_share = 0.8;  // of free memory
   if (flags.host_limit.value_or(0) > 0) {
     return std::min(*flags.host_limit * megabyte, *context.memory.host);
   }
@@ -84,7 +84,7 @@ std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
   if (context.backend.described) {
     return *context.memory.host;  // pinnable memory of the profile
   }
-  return static_cast<std::size_t>(usual_share * static_cast<double>(*context.memory.host));
+  return static_cast<std::size_t>(typical_share * static_cast<double>(*context.memory.host));
 }
 
 // Returns the share of memory that the simulation of TFLMS 2 may use: the flag, else the original's
@@ -169,7 +169,8 @@ void LmsPlanner::use(SavedPlan plan, std::string path) {
   file_ = std::move(path);
 }
 
-void LmsPlanner::use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole) {
+void LmsPlanner::use_max_fused_grad_add(std::size_t max_fused_grad_add_bytes,
+                                        const LmsReport& whole) {
   max_fused_grad_add_bytes_ = max_fused_grad_add_bytes;
   whole_ = whole;
 }
@@ -255,8 +256,8 @@ void LmsPlanner::compare() {
   report_.floor = std::min(report_.floor > 0 ? report_.floor : whole_->floor, whole_->floor);
 }
 
-std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
-  return planner_.least_bytes(unlimited, costs);
+std::size_t LmsPlanner::min_bytes(const StepPlan& unlimited, const Costs& costs) const {
+  return planner_.min_bytes(unlimited, costs);
 }
 
 void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {

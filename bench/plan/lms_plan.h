@@ -62,7 +62,7 @@ class LmsPlanner {
   std::optional<StepPlan> replan(const StepPlan& unlimited, const Costs& costs);
   const LmsReport& report() const { return report_; }
   // Returns the device bytes, variables included, of the plan with the smallest peak.
-  std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
+  std::size_t min_bytes(const StepPlan& unlimited, const Costs& costs) const;
   // Seconds that no plan of the step can be faster than within the budget.
   double lower_bound_seconds(const StepPlan& unlimited, const Costs& costs) const {
     return planner_.lower_bound_seconds(unlimited, costs);
@@ -70,7 +70,7 @@ class LmsPlanner {
   // The steps planned from now on sum gradients in smaller nodes than that of the report, which is
   // the step without LMS. Before steps were measured, no plan is searched that is slower than that
   // of the report.
-  void use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
+  void use_max_fused_grad_add(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
   // Says that the steps planned from now on are another form of the step without LMS, whose report
   // this is.
   void compare_with(const LmsReport& whole) { whole_ = whole; }

@@ -95,9 +95,9 @@ class StepReader {
 
   static std::size_t number(const std::string& word, std::size_t below, const std::string& line,
                             std::size_t at) {
-    constexpr std::size_t most_digits = 9;
+    constexpr std::size_t max_digits = 9;
     const bool digits =
-        word.size() <= most_digits && word.find_first_not_of("0123456789") == std::string::npos;
+        word.size() <= max_digits && word.find_first_not_of("0123456789") == std::string::npos;
     const std::size_t value = digits ? std::stoul(word) : below;
     if (value >= below) {
       fail(line, at, fmt::format("has '{}' where a number below {} is due", word, below));
@@ -151,9 +151,9 @@ std::int64_t slices_of(const Json& file) {
     return 1;
   }
   const Json& value = file.at(name);
-  check(value.is_number_unsigned() && value >= 1 && value <= most_batch_slices,
-        fmt::format("\"{}\" is {}, not a number from 1 to {}", name, value.dump(),
-                    most_batch_slices));
+  check(
+      value.is_number_unsigned() && value >= 1 && value <= max_batch_slices,
+      fmt::format("\"{}\" is {}, not a number from 1 to {}", name, value.dump(), max_batch_slices));
   return value.get<std::int64_t>();
 }
 

@@ -50,7 +50,7 @@ LmsStep step_for_lms(const Job& job, const RankContext& context, const Sizes& si
     return step;
   }
   Sizes small = sizes;
-  small.bucket_bytes = least_bucket_bytes;
+  small.bucket_bytes = min_bucket_bytes;
   step = step_of(job, context, compile_programs(job, context, small));
   step.bucket_bytes = small.bucket_bytes;
   return step;
@@ -78,7 +78,7 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& con
   if (!differs || (report.fits && lower_bound_seconds(step, context) >= report.predicted_seconds)) {
     return std::nullopt;
   }
-  step.planner.use_joins(divided.max_fused_grad_add_bytes, report);
+  step.planner.use_max_fused_grad_add(divided.max_fused_grad_add_bytes, report);
   plan(step, context);
   return step;
 }
@@ -129,12 +129,12 @@ std::optional<LmsStep> sliced_step(const Job& job, const RankContext& context, c
   return step_for_lms(job, context, form, std::move(programs));
 }
 
-std::size_t least_bytes_of(const Job& job, const RankContext& context, const Sizes& sizes,
-                           const LmsStep& step) {
-  const auto least_of = [&](const LmsStep& one) {
-    return one.planner.least_bytes(one.unlimited, expected_costs(one.unlimited, context.backend));
+std::size_t min_bytes_of(const Job& job, const RankContext& context, const Sizes& sizes,
+                         const LmsStep& step) {
+  const auto min_of = [&](const LmsStep& one) {
+    return one.planner.min_bytes(one.unlimited, expected_costs(one.unlimited, context.backend));
   };
-  const std::size_t least = least_of(step);
+  const std::size_t least = min_of(step);
   if (!may_divide(job) || least <= step.planner.budget()) {
     return least;
   }
@@ -143,7 +143,7 @@ std::size_t least_bytes_of(const Job& job, const RankContext& context, const Siz
   report.floor = least;
   Sizes divided = with_smaller_joins(sizes, report);
   divided.bucket_bytes = step.bucket_bytes ? step.bucket_bytes : sizes.bucket_bytes;
-  return std::min(least, least_of(step_of(job, context, compile_programs(job, context, divided))));
+  return std::min(least, min_of(step_of(job, context, compile_programs(job, context, divided))));
 }
 
 }  // namespace
@@ -174,16 +174,16 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
   return best;
 }
 
-std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
-                             Programs programs) {
+std::size_t min_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
+                           Programs programs) {
   const LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
-  std::size_t least = least_bytes_of(job, context, sizes, step);
+  std::size_t least = min_bytes_of(job, context, sizes, step);
   for (const Sizes& form : sliced_forms(job, sizes)) {
     if (least <= step.planner.budget()) {
       break;
     }
     if (const std::optional<LmsStep> sliced = sliced_step(job, context, form)) {
-      least = std::min(least, least_bytes_of(job, context, form, *sliced));
+      least = std::min(least, min_bytes_of(job, context, form, *sliced));
     }
   }
   return least;

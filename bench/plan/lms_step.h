@@ -37,7 +37,7 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
 
 // Returns the device bytes of the plan with the smallest peak; tries smaller joins, and slices
 // where the planner may choose them, only if the step does not fit without them.
-std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
-                             Programs programs);
+std::size_t min_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
+                           Programs programs);
 
 }  // namespace cnn::bench

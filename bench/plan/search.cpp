@@ -35,7 +35,7 @@ Search search(const Job& job, const RankContext& context, bool with_lms) {
   const auto bytes_of = [&](std::int64_t size) {
     Sizes sizes = images ? sizes_of(job) : with_batch(job, size);
     sizes.image_size = images ? size : sizes.image_size;
-    return fitting.least_bytes(sizes);
+    return fitting.min_bytes(sizes);
   };
   if (result.largest > 0) {
     result.bytes = bytes_of(result.largest);

@@ -41,18 +41,18 @@ struct VariableIo::Part {
 };
 
 std::vector<VariableIo::Part> VariableIo::parts_of(const TensorDesc& desc) {
-  constexpr std::size_t most_bytes = std::size_t{64} << 20U;  // size of plain values
+  constexpr std::size_t max_bytes = std::size_t{64} << 20U;  // size of plain values
   const std::int64_t rows = rows_of(desc);
   const auto share = [&](std::size_t whole, std::int64_t some) {
     return whole / static_cast<std::size_t>(rows) * static_cast<std::size_t>(some);
   };
   const auto elements = static_cast<std::size_t>(desc.shape.elements());
   const std::size_t bytes_of_row = std::max<std::size_t>(share(plain(desc).bytes(), 1), 1);
-  const std::int64_t most_rows =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(most_bytes / bytes_of_row), 1, rows);
+  const std::int64_t max_rows =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(max_bytes / bytes_of_row), 1, rows);
   std::vector<Part> parts;
-  for (std::int64_t row = 0; row < rows; row += most_rows) {
-    const std::int64_t count = std::min(most_rows, rows - row);
+  for (std::int64_t row = 0; row < rows; row += max_rows) {
+    const std::int64_t count = std::min(max_rows, rows - row);
     Part part{.desc = desc,
               .offset = share(desc.bytes(), row),
               .first = share(elements, row),
@@ -112,7 +112,7 @@ void VariableIo::convert(const TensorView& from, const TensorView& to) {
   stream_->synchronize();
 }
 
-VariableIo::Places VariableIo::places_of(const TensorView& variable, const Part& part) const {
+VariableIo::PartViews VariableIo::views_of(const TensorView& variable, const Part& part) const {
   const TensorView view{part.desc, variable.data + part.offset};
   const TensorDesc staged = plain(part.desc);
   return {.plain = {staged, view.desc == staged ? view.data : arena_.data()}, .variable = view};
@@ -124,26 +124,25 @@ void VariableIo::upload(const TensorView& to, std::size_t first, std::span<const
   stream_->synchronize();
 }
 
-void VariableIo::settle(const Places& places) {
-  if (places.plain.desc != places.variable.desc) {
-    convert(places.plain, places.variable);
+void VariableIo::convert_to_stored(const PartViews& views) {
+  if (views.plain.desc != views.variable.desc) {
+    convert(views.plain, views.variable);
   }
 }
 
 void VariableIo::write(const TensorView& variable, const Part& part,
                        std::span<const float> values) {
-  const Places places = places_of(variable, part);
-  upload(places.plain, 0, values);
-  settle(places);
+  const PartViews views = views_of(variable, part);
+  upload(views.plain, 0, values);
+  convert_to_stored(views);
 }
 
 void VariableIo::read(const TensorView& variable, const Part& part, std::span<float> values) {
-  const Places places = places_of(variable, part);
-  if (places.plain.desc != places.variable.desc) {
-    convert(places.variable, places.plain);
+  const PartViews views = views_of(variable, part);
+  if (views.plain.desc != views.variable.desc) {
+    convert(views.variable, views.plain);
   }
-  stream_->copy(reinterpret_cast<std::byte*>(values.data()), places.plain.data,
-                values.size_bytes());
+  stream_->copy(reinterpret_cast<std::byte*>(values.data()), views.plain.data, values.size_bytes());
   stream_->synchronize();
 }
 
@@ -176,14 +175,14 @@ void VariableIo::initialize(std::uint64_t seed) {
     }
     const TensorView view = variables_.view(variable);
     for (const Part& part : parts_of(view.desc)) {
-      const Places places = places_of(view, part);
+      const PartViews views = views_of(view, part);
       for (std::size_t done = 0; done < part.elements; done += values.size()) {
         values.resize(std::min(most, part.elements - done));
         layers::fill(variable.info.initializer, seed, variable.info.name, values,
                      part.first + done);
-        upload(places.plain, done, values);
+        upload(views.plain, done, values);
       }
-      settle(places);
+      convert_to_stored(views);
     }
   }
 }

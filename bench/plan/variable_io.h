@@ -40,15 +40,15 @@ class VariableIo {
   struct Part;
   // A part's values in plain order, and as the variable holds them; both at one place where these
   // are the same.
-  struct Places {
+  struct PartViews {
     TensorView plain, variable;
   };
   static std::vector<Part> parts_of(const TensorDesc& desc);
   friend std::size_t variable_io_bytes(const KernelTable& kernels, const Variables& variables);
 
-  Places places_of(const TensorView& variable, const Part& part) const;
+  PartViews views_of(const TensorView& variable, const Part& part) const;
   void upload(const TensorView& to, std::size_t first, std::span<const float> values);
-  void settle(const Places& places);
+  void convert_to_stored(const PartViews& views);
   void write(const TensorView& variable, const Part& part, std::span<const float> values);
   void read(const TensorView& variable, const Part& part, std::span<float> values);
   void convert(const TensorView& from, const TensorView& to);

@@ -19,30 +19,30 @@ namespace {
 namespace nccl = allreduce::nccl;
 
 // The message from rank 0 to all ranks.
-struct Invitation {
+struct NcclHandshake {
   int version = 0;       // of NCCL; 0: the exchange goes through host memory
   bool refused = false;  // rank 0 cannot open the NCCL that the flags insist on
   nccl::UniqueId id;
 };
-static_assert(std::is_trivially_copyable_v<Invitation>);
+static_assert(std::is_trivially_copyable_v<NcclHandshake>);
 
-struct Invited {
+struct HandshakeResult {
   std::optional<nccl::Library> library;
-  Invitation invitation;
+  NcclHandshake handshake;
   std::string why_not;  // reason against NCCL
 };
 
-Invited open_first(const CommFlags& flags, bool wanted, OpenNccl open) {
-  Invited first;
+HandshakeResult open_first(const CommFlags& flags, bool wanted, OpenNccl open) {
+  HandshakeResult first;
   if (!wanted) {
     first.why_not = "the flags ask for an algorithm or an order of sums";
     return first;
   }
   try {
     first.library = open();
-    first.invitation = {.version = first.library->version, .id = nccl::make_id(*first.library)};
+    first.handshake = {.version = first.library->version, .id = nccl::make_id(*first.library)};
   } catch (const Error& error) {
-    first.invitation.refused = flags.backend == CommBackend::nccl;
+    first.handshake.refused = flags.backend == CommBackend::nccl;
     first.library.reset();
     first.why_not = error.what();
   }
@@ -61,27 +61,27 @@ std::string why_refused(OpenNccl open) {
 
 // Broadcasts rank 0's choice, which all ranks follow. Every rank reads the flags itself, so that
 // all ranks refuse the same flags and none considers rank 0 lost.
-Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl open) {
+HandshakeResult invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl open) {
   const bool wanted = wants_nccl(flags);
   allreduce::Broadcast broadcast(transport);
-  Invited invited;
+  HandshakeResult result;
   if (transport.rank() == 0) {
-    invited = open_first(flags, wanted, open);
+    result = open_first(flags, wanted, open);
   }
-  broadcast.run(std::as_writable_bytes(std::span(&invited.invitation, 1)));
-  if (invited.invitation.refused) {
-    throw Error(transport.rank() == 0 ? invited.why_not : why_refused(open));
+  broadcast.run(std::as_writable_bytes(std::span(&result.handshake, 1)));
+  if (result.handshake.refused) {
+    throw Error(transport.rank() == 0 ? result.why_not : why_refused(open));
   }
-  const int version = invited.invitation.version;
+  const int version = result.handshake.version;
   if (version == 0 || transport.rank() == 0) {
-    return invited;
+    return result;
   }
-  invited.library = open();
-  check(invited.library->version == version,
+  result.library = open();
+  check(result.library->version == version,
         fmt::format("rank 0 has NCCL {}, rank {} has {}: install the same on all hosts",
                     nccl::version_text(version), transport.rank(),
-                    nccl::version_text(invited.library->version)));
-  return invited;
+                    nccl::version_text(result.library->version)));
+  return result;
 }
 
 // NCCL does not report which rank it waits for.
@@ -107,19 +107,20 @@ void take_memory(Device& device, nccl::Communicator& communicator) {
   }
 }
 
-std::shared_ptr<StreamCommunicator> exchange_by_nccl(RankContext& context, const Invited& invited,
+std::shared_ptr<StreamCommunicator> exchange_by_nccl(RankContext& context,
+                                                     const HandshakeResult& result,
                                                      allreduce::Transport& transport) {
   Device& own = *context.backend.device;
   const DeviceExchange& device = *context.backend.device_exchange;
   const std::size_t free_before = own.memory_bytes();
   const auto communicator = std::make_shared<nccl::Communicator>(
-      *invited.library,
+      *result.library,
       nccl::Team{.rank = transport.rank(),
                  .ranks = transport.ranks(),
-                 .id = invited.invitation.id,
+                 .id = result.handshake.id,
                  .check_peers = [&](bool waiting) { check_peers(transport, waiting); },
                  .native = device.native});
-  device.on_poll(own, [communicator](bool waiting) { communicator->look(waiting); });
+  device.on_poll(own, [communicator](bool waiting) { communicator->poll(waiting); });
   device.add(context.kernels, communicator);
   take_memory(own, *communicator);
   const std::size_t free_now = own.memory_bytes();
@@ -194,19 +195,19 @@ bool wants_nccl(const CommFlags& flags) {
 ChosenExchange exchange_on_device(RankContext context, const CommFlags& flags,
                                   allreduce::Transport& transport, Communicator& host,
                                   OpenNccl open) {
-  const Invited invited = invite(flags, transport, open);
-  if (invited.library) {
-    const auto communicator = exchange_by_nccl(context, invited, transport);
+  const HandshakeResult result = invite(flags, transport, open);
+  if (result.library) {
+    const auto communicator = exchange_by_nccl(context, result, transport);
     return {.context = std::move(context),
             .text = fmt::format("comm: NCCL {} sums on the devices: flags that choose an algorithm "
                                 "or a wire do not act",
-                                nccl::version_text(invited.library->version)),
+                                nccl::version_text(result.library->version)),
             .communicator = communicator};
   }
   const auto communicator = exchange_by_host(context, transport, host);
   return {.context = std::move(context),
           .text = fmt::format("comm: gradients travel to the host and are summed there{}{}",
-                              invited.why_not.empty() ? "" : ", since ", invited.why_not),
+                              result.why_not.empty() ? "" : ", since ", result.why_not),
           .by_host = true,
           .communicator = communicator};
 }

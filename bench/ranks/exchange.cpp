@@ -28,7 +28,7 @@ using allreduce::Settings;
 using allreduce::Topology;
 
 constexpr double micro = 1e6, giga = 1e-9;
-constexpr std::uint64_t most_ranks = 1 << 20;
+constexpr std::uint64_t max_ranks = 1 << 20;
 
 int hosts_of(const Topology& topology) { return *std::ranges::max_element(topology.host_of) + 1; }
 
@@ -69,8 +69,8 @@ Source source_in(const Json& json, const char* key) {
 
 // Returns a number of ranks or machines. A conversion of other numbers to int would be undefined.
 int count_in(const Json& value, std::string_view name) {
-  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= most_ranks,
-        fmt::format("{} is {}; it is a whole number from 0 to {}", name, value.dump(), most_ranks));
+  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= max_ranks,
+        fmt::format("{} is {}; it is a whole number from 0 to {}", name, value.dump(), max_ranks));
   return value.get<int>();
 }
 
@@ -152,8 +152,8 @@ MeasuredLinks read_links(const std::string& file) {
       check(links.*member >= 0, fmt::format("{} is negative", name));
     }
     if (json.contains("meeting_seconds")) {
-      links.meeting = json.at("meeting_seconds").get<double>();
-      check(*links.meeting >= 0, "meeting_seconds is negative");
+      links.barrier = json.at("meeting_seconds").get<double>();
+      check(*links.barrier >= 0, "meeting_seconds is negative");
     }
     if (json.contains(remote_memory_key)) {
       links.remote_memory = json.at(remote_memory_key).get<double>();
@@ -199,8 +199,8 @@ void save_links(const std::string& file, const Topology& topology, const LinkSpe
   for (const auto& [name, member] : link_members) {
     json[name] = links.*member;
   }
-  if (links.meeting) {
-    json["meeting_seconds"] = *links.meeting;
+  if (links.barrier) {
+    json["meeting_seconds"] = *links.barrier;
   }
   if (links.remote_memory) {
     json[remote_memory_key] = *links.remote_memory;
@@ -257,15 +257,15 @@ std::string links_text(const Settings& settings) {
   std::string text =
       fmt::format("latency {:.3g} us, post {:.3g} us, {} inside a host", micro * links.latency,
                   micro * links.post, speed(links.rank, settings.sources.rank));
-  if (links.meeting) {
+  if (links.barrier) {
     text += fmt::format(", sums over memory {}, a meeting {:.3g} us",
-                        speed(links.memory, settings.sources.memory), micro * *links.meeting);
+                        speed(links.memory, settings.sources.memory), micro * *links.barrier);
     if (links.remote_memory && !settings.topology.numa_node_of.empty()) {
       text += fmt::format(", of other NUMA nodes {}",
                           speed(*links.remote_memory, settings.sources.remote_memory));
     }
   }
-  if (!settings.topology.one_host() || !links.meeting) {
+  if (!settings.topology.one_host() || !links.barrier) {
     text += fmt::format(", {} between hosts", speed(links.host, settings.sources.host));
   }
   if (!of_rank.empty()) {

@@ -16,7 +16,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr int most_chunks = 64;  // the number of channels of ranks
+constexpr int max_chunks = 64;  // the number of channels of ranks
 
 // The requirements of an exchange.
 struct Request {
@@ -63,10 +63,10 @@ std::string spec_text(const std::vector<AlgorithmSpec>& algorithms) {
 // Returns the numbers from 1 below this one, nearest first.
 std::vector<int> smaller(int now) {
   std::vector<int> all;
-  if (now > 1 && now - 1 <= most_chunks) {
+  if (now > 1 && now - 1 <= max_chunks) {
     all.push_back(now - 1);
   }
-  for (int power = most_chunks; power > 0; power /= 2) {
+  for (int power = max_chunks; power > 0; power /= 2) {
     if (power < now && (all.empty() || power < all.back())) {
       all.push_back(power);
     }
@@ -139,7 +139,7 @@ Alternatives topologies(const Request& request) {
 // Returns the sizes that a bucket needs to be exchanged in so many chunks.
 Alternatives larger_chunks(int now, const Request& request) {
   Alternatives all;
-  for (int chunks = most_chunks; chunks > 0; chunks /= 2) {
+  for (int chunks = max_chunks; chunks > 0; chunks /= 2) {
     const std::size_t bytes = request.elements * sizeof(float);
     const auto unit = std::size_t{1024} * static_cast<std::size_t>(chunks);
     const auto kb = static_cast<int>(divide_up(bytes, unit));
@@ -266,7 +266,7 @@ Exchange possible_exchange(const Config& config, const allreduce::Topology& topo
                       topology.ranks(), hosts_text(request.hosts()));
     if (config.comm.chunk_kb > 0 && elements > 0) {
       why += fmt::format(" and a bucket of {} KiB in at most {} chunks",
-                         elements * sizeof(float) / 1024, most_chunks);
+                         elements * sizeof(float) / 1024, max_chunks);
     }
   } catch (const Error& error) {
     why = error.what();

@@ -27,7 +27,7 @@ constexpr allreduce::Links between_hosts{
     .latency = 2e-5, .rank = 4e9, .host = 1.2e9, .memory = 20e9, .remote_memory = 10e9};
 
 // The ranks and their hosts.
-struct Places {
+struct RankCounts {
   int ranks = 1, hosts = 1;
 
   bool one_host() const { return hosts == 1; }
@@ -35,25 +35,26 @@ struct Places {
   bool is_grid() const { return hosts > 1 && hosts < ranks && ranks % hosts == 0; }
 };
 
-Places places_of(const allreduce::Topology& topology) {
+RankCounts counts_of(const allreduce::Topology& topology) {
   return {topology.ranks(), *std::ranges::max_element(topology.host_of) + 1};
 }
 
-struct Chosen {
+struct AlgorithmChoice {
   std::string_view algorithm;  // of the catalog; empty: the fastest
   bool sides = false;          // shards are rings or owners instead of chunks
 };
 
 // x/y: algorithm x within a host, then y between hosts.
-Chosen two_levels(std::string_view inside, std::string_view across, const Places& places) {
-  if (places.one_host()) {
-    return inside == "nccl" ? Chosen{} : Chosen{"shuffle", true};
+AlgorithmChoice two_levels(std::string_view inside, std::string_view across,
+                           const RankCounts& counts) {
+  if (counts.one_host()) {
+    return inside == "nccl" ? AlgorithmChoice{} : AlgorithmChoice{"shuffle", true};
   }
   if (across == "rechd") {
     return {"halving"};
   }
   const bool rings = across == "xring";
-  if (places.is_grid()) {
+  if (counts.is_grid()) {
     return {rings ? "grid_of_rings" : "grid_of_direct"};
   }
   return {rings ? "multi_ring" : "direct", rings};
@@ -71,20 +72,20 @@ std::string_view algorithm_of(std::string_view name) {
   return row == rows.end() ? std::string_view() : row->second;
 }
 
-Chosen chosen_for(const AlgorithmSpec& spec, const Places& places) {
+AlgorithmChoice chosen_for(const AlgorithmSpec& spec, const RankCounts& counts) {
   const std::string_view name = spec.name;
   if (const auto slash = name.find('/'); slash != std::string_view::npos) {
-    return two_levels(name.substr(0, slash), name.substr(slash + 1), places);
+    return two_levels(name.substr(0, slash), name.substr(slash + 1), counts);
   }
   if (name == "ring" || name == "xring" || name == "collective") {
-    return !spec.dims.empty() ? Chosen{"grid_of_rings"}
-           : spec.shards > 1  ? Chosen{"multi_ring", true}
-                              : Chosen{"ring"};
+    return !spec.dims.empty() ? AlgorithmChoice{"grid_of_rings"}
+           : spec.shards > 1  ? AlgorithmChoice{"multi_ring", true}
+                              : AlgorithmChoice{"ring"};
   }
   if (name == "pscpu" || name == "psgpu") {
     return {"shuffle", true};
   }
-  if (name == "shm" && places.is_grid()) {
+  if (name == "shm" && counts.is_grid()) {
     return {"shared_direct"};
   }
   if (name == "direct") {
@@ -93,14 +94,14 @@ Chosen chosen_for(const AlgorithmSpec& spec, const Places& places) {
   return {algorithm_of(name)};
 }
 
-void note_substitutes(const AlgorithmSpec& spec, const Places& places,
+void note_substitutes(const AlgorithmSpec& spec, const RankCounts& counts,
                       std::vector<std::string>& notes) {
   if (spec.name.starts_with("nccl")) {
     notes.push_back(
         fmt::format("--all_reduce_spec: {}: NCCL sums on GPUs only; {} takes its place", spec.name,
-                    places.one_host() || spec.name == "nccl" ? "the fastest algorithm"
+                    counts.one_host() || spec.name == "nccl" ? "the fastest algorithm"
                                                              : "the same exchange by messages"));
-  } else if (spec.name.find('/') != std::string::npos && places.one_host()) {
+  } else if (spec.name.find('/') != std::string::npos && counts.one_host()) {
     notes.push_back(fmt::format(
         "--all_reduce_spec: {}: all ranks are on one host, so its second half has nothing to do",
         spec.name));
@@ -108,9 +109,9 @@ void note_substitutes(const AlgorithmSpec& spec, const Places& places,
 }
 
 // Shards are parallel parts: rings, owners of sums, otherwise chunks.
-allreduce::Rule rule_of(const AlgorithmSpec& spec, const Places& places) {
+allreduce::Rule rule_of(const AlgorithmSpec& spec, const RankCounts& counts) {
   constexpr int window = 8;
-  const Chosen chosen = chosen_for(spec, places);
+  const AlgorithmChoice chosen = chosen_for(spec, counts);
   allreduce::Rule rule;
   if (spec.most) {
     rule.most = static_cast<std::size_t>(*spec.most);
@@ -131,26 +132,26 @@ allreduce::Rule rule_of(const AlgorithmSpec& spec, const Places& places) {
     options.owners = spec.shards;
   }
   if (rule.algorithm->grid) {
-    options.dims = spec.dims.empty() ? places.dims() : spec.dims;
+    options.dims = spec.dims.empty() ? counts.dims() : spec.dims;
   }
   return rule;
 }
 
-std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& places,
+std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const RankCounts& counts,
                                       std::vector<std::string>& notes) {
   std::vector<allreduce::Rule> rules;
   if (flags.spec) {
     for (const AlgorithmSpec& spec : parse_reduce_spec(*flags.spec)) {
-      note_substitutes(spec, places, notes);
-      rules.push_back(rule_of(spec, places));
+      note_substitutes(spec, counts, notes);
+      rules.push_back(rule_of(spec, counts));
     }
   } else if (flags.hierarchical_copy) {
-    check(places.ranks % 2 == 0,
+    check(counts.ranks % 2 == 0,
           fmt::format("--hierarchical_copy has two halves of devices, but there are {}",
-                      places.ranks));
-    if (places.ranks > 2) {  // halves of one rank have no inner work
+                      counts.ranks));
+    if (counts.ranks > 2) {  // halves of one rank have no inner work
       rules.push_back({.algorithm = &allreduce::find("grid_of_direct"),
-                       .options = {.dims = {places.ranks / 2, 2}}});
+                       .options = {.dims = {counts.ranks / 2, 2}}});
     } else {
       rules.push_back({.algorithm = &allreduce::find("direct")});
     }
@@ -159,9 +160,9 @@ std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& plac
 }
 
 // Chunks overlap one dimension with another.
-std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& places,
+std::vector<allreduce::Rule> ddl_rules(const std::string& text, const RankCounts& counts,
                                        std::vector<std::string>& notes) {
-  const DdlMode mode = read_ddl_options(text, places.ranks, notes);
+  const DdlMode mode = read_ddl_options(text, counts.ranks, notes);
   const bool rings = mode.letter == 'r' || mode.letter == 'n';
   if (!rings && mode.letter != 'c') {
     if (mode.dims.size() > 1) {
@@ -182,11 +183,11 @@ std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& pl
 
 // A run that computes in 16 bits sends 16 bits; inside a host, ranks send nothing that sums can
 // read in place.
-allreduce::Wire wire_of(const Config& config, const Places& places) {
+allreduce::Wire wire_of(const Config& config, const RankCounts& counts) {
   if (config.comm.wire) {
     return *config.comm.wire;
   }
-  const bool compact = config.comm.compact && !places.one_host();
+  const bool compact = config.comm.compact && !counts.one_host();
   const Precision computes = config.precision.type;
   return compact && computes == Precision::bf16   ? allreduce::Wire::bf16
          : compact && computes == Precision::fp16 ? allreduce::Wire::f16
@@ -195,13 +196,13 @@ allreduce::Wire wire_of(const Config& config, const Places& places) {
 
 // If no flag requires messages, ranks of one host sum in f32 in place, which is faster than any
 // message and more exact.
-void drop_wire_in_memory(const Places& places, Exchange& exchange) {
+void drop_wire_in_memory(const RankCounts& counts, Exchange& exchange) {
   const allreduce::Settings& settings = exchange.settings;
   const auto names_one = [](const allreduce::Rule& rule) { return rule.algorithm != nullptr; };
   const bool by_messages = std::ranges::any_of(settings.rules, names_one) ||
                            settings.shape.dims.size() > 1 || settings.shape.rings > 1 ||
                            !settings.peers_memory;
-  if (settings.wire == allreduce::Wire::f32 || !places.one_host() || by_messages) {
+  if (settings.wire == allreduce::Wire::f32 || !counts.one_host() || by_messages) {
     return;
   }
   const allreduce::Wire asked = std::exchange(exchange.settings.wire, allreduce::Wire::f32);
@@ -211,7 +212,7 @@ void drop_wire_in_memory(const Places& places, Exchange& exchange) {
                   word_of(asked)));
 }
 
-std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& places) {
+std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const RankCounts& counts) {
   if (!flags.fault || !flags.simulate_ranks.empty() || flips_a_bit(flags.fault)) {
     return std::nullopt;
   }
@@ -222,8 +223,8 @@ std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& p
        {"delay", allreduce::Fault::Kind::delay},
        {"corrupt", allreduce::Fault::Kind::corrupt}}};
   const FaultSpec spec = parse_fault_spec(*flags.fault);
-  check(spec.rank < places.ranks,
-        fmt::format("--comm_fault={}: there are {} ranks, from 0 on", *flags.fault, places.ranks));
+  check(spec.rank < counts.ranks,
+        fmt::format("--comm_fault={}: there are {} ranks, from 0 on", *flags.fault, counts.ranks));
   allreduce::Fault fault{.rank = spec.rank,
                          .bucket = static_cast<std::size_t>(spec.bucket),
                          .step = static_cast<std::size_t>(spec.step),
@@ -235,16 +236,16 @@ std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& p
   return fault;
 }
 
-allreduce::Shape shape_of(const CommFlags& flags, const Places& places) {
+allreduce::Shape shape_of(const CommFlags& flags, const RankCounts& counts) {
   allreduce::Shape shape{.rings = flags.rings,
                          .chunk_bytes = static_cast<std::size_t>(flags.chunk_kb) << 10U,
                          .window = flags.window};
   if (flags.topology) {
     shape.dims = parse_dims(*flags.topology);
     const int ranks = std::accumulate(shape.dims.begin(), shape.dims.end(), 1, std::multiplies());
-    check(ranks == places.ranks,
+    check(ranks == counts.ranks,
           fmt::format("--comm_topology={} is a grid of {} ranks, but there are {}", *flags.topology,
-                      ranks, places.ranks));
+                      ranks, counts.ranks));
   }
   return shape;
 }
@@ -319,24 +320,24 @@ allreduce::SharedMemoryOptions shared_memory_options(const CommFlags& flags,
 Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
                        bool peers_memory) {
   const CommFlags& flags = config.comm;
-  const Places places = places_of(topology);
+  const RankCounts counts = counts_of(topology);
   Exchange exchange{
       .settings = {.topology = topology,
                    .order = flags.order,
-                   .wire = wire_of(config, places),
+                   .wire = wire_of(config, counts),
                    .peers_memory = peers_memory,
-                   .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
+                   .links = with_flags(counts.one_host() ? within_host : between_hosts, flags),
                    .sources = with_flags(allreduce::LinkSources{}, flags),
                    .pieces = flags.repacking,
-                   .shape = shape_of(flags, places),
+                   .shape = shape_of(flags, counts),
                    .compares = flags.check == CommCheck::hash,
                    .proves = flags.check == CommCheck::exact,
-                   .fault = fault_of(flags, places),
+                   .fault = fault_of(flags, counts),
                    .stall = warning_of(flags)}};
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
-                                ? ddl_rules(*flags.ddl_options, places, exchange.notes)
-                                : rules_of(flags, places, exchange.notes);
-  drop_wire_in_memory(places, exchange);
+                                ? ddl_rules(*flags.ddl_options, counts, exchange.notes)
+                                : rules_of(flags, counts, exchange.notes);
+  drop_wire_in_memory(counts, exchange);
   constexpr int exact_in_bf16 = 256;  // bf16 counts ones exactly up to here
   check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
             topology.ranks() <= exact_in_bf16,
@@ -358,7 +359,7 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
         word_of(flags.order)));
   }
   if (config.precision.type == Precision::fp16 || config.precision.type == Precision::bf16) {
-    if (places.one_host() && !flags.compact) {
+    if (counts.one_host() && !flags.compact) {
       exchange.notes.emplace_back(
           "--compact_gradient_transfer has no effect: on one host gradients are summed where they "
           "lie");

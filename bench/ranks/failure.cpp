@@ -11,8 +11,8 @@
 
 namespace cnn::bench {
 
-void tell_failure(const std::exception& error, allreduce::World* world,
-                  const Interruption& interruption, Console& console) {
+void report_failure(const std::exception& error, allreduce::World* world,
+                    const Interruption& interruption, Console& console) {
   const std::string text = failure_text(error);
   if (world == nullptr) {
     console.note_own(text);
@@ -26,8 +26,8 @@ void tell_failure(const std::exception& error, allreduce::World* world,
   world->abort(lost != nullptr ? lost->rank() : world->rank(), text);
 }
 
-void tell_wrong_flags(const std::exception& error, Console& console) {
-  const std::optional<Launched> by = launched();
+void report_wrong_flags(const std::exception& error, Console& console) {
+  const std::optional<LauncherInfo> by = detect_launcher();
   if (!by || by->ranks.value_or(2) < 2) {
     console.note_own(error.what());
     return;

@@ -20,15 +20,15 @@ constexpr std::int64_t same_request = 50'000'000;  // nanoseconds
 constexpr std::chrono::milliseconds moment{50};
 
 // The state of the signal handler, which receives only a number.
-struct Caught {
+struct SignalState {
   std::atomic<int> signal{0};
   std::atomic<std::int64_t> when{0};  // time of the first signal, in nanoseconds
   std::atomic<int> announcer{0};      // the process whose SIGCONT announces the end; 0: none
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 };
 
-Caught& caught() {
-  static Caught state;
+SignalState& caught() {
+  static SignalState state;
   return state;
 }
 
@@ -39,7 +39,7 @@ std::int64_t nanoseconds() {
 }
 
 void on_signal(int number) {
-  Caught& state = caught();
+  SignalState& state = caught();
   std::int64_t first = 0;
   const std::int64_t now = nanoseconds();
   if (state.when.compare_exchange_strong(first, now)) {
@@ -52,7 +52,7 @@ void on_signal(int number) {
 
 // The SIGTERM that follows still counts as the first request.
 void on_continue(int /*number*/, siginfo_t* info, void* /*context*/) {
-  Caught& state = caught();
+  SignalState& state = caught();
   if (info->si_pid != 0 && info->si_pid == state.announcer) {
     int none = 0;
     state.signal.compare_exchange_strong(none, SIGTERM);

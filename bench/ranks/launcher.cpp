@@ -85,13 +85,13 @@ const allreduce::WorldEntry& open_module(std::string_view launcher) {
 
 }  // namespace
 
-std::optional<Launched> launched() {
+std::optional<LauncherInfo> detect_launcher() {
   for (const LauncherNames& launcher : launchers) {
     if (const std::optional<int> rank = number_of(launcher.rank)) {
       if (&launcher == &launchers.back() && text_of("PMIX_NAMESPACE").starts_with(slurm_pmix_job)) {
-        return Launched{.by = "srun", .rank = *rank, .ranks = number_of(slurm_tasks)};
+        return LauncherInfo{.by = "srun", .rank = *rank, .ranks = number_of(slurm_tasks)};
       }
-      return Launched{.by = launcher.name, .rank = *rank, .ranks = number_of(launcher.ranks)};
+      return LauncherInfo{.by = launcher.name, .rank = *rank, .ranks = number_of(launcher.ranks)};
     }
   }
   return std::nullopt;
@@ -99,7 +99,7 @@ std::optional<Launched> launched() {
 
 bool refuse_unconnected_tasks(Console& console) {
   const int tasks = number_of(slurm_tasks).value_or(1);
-  if (launched() || tasks < 2) {
+  if (detect_launcher() || tasks < 2) {
     return false;
   }
   console.become_rank(number_of("SLURM_PROCID").value_or(0));
@@ -118,7 +118,7 @@ std::string program_path() {
 }
 
 std::optional<KillDelay> kill_delay() {
-  const std::optional<Launched> by = launched();
+  const std::optional<LauncherInfo> by = detect_launcher();
   if (!by || by->by != launchers.front().name) {
     return std::nullopt;
   }
@@ -135,7 +135,7 @@ std::optional<KillDelay> kill_delay() {
 // A launcher starts each rank in a separate process group. If it forwards job control to the ranks,
 // SIGCONT only ends a pause.
 std::optional<int> announcing_process() {
-  const std::optional<Launched> by = launched();
+  const std::optional<LauncherInfo> by = detect_launcher();
   if (!by || by->by != launchers.front().name ||
       std::getenv("OMPI_MCA_orte_forward_job_control") != nullptr) {
     return std::nullopt;
@@ -154,8 +154,8 @@ std::optional<int> announcing_process() {
   return parent > 0 ? std::optional(parent) : std::nullopt;
 }
 
-std::unique_ptr<allreduce::World> open_world(const Launched& by, allreduce::WorldOptions options,
-                                             Console& console) {
+std::unique_ptr<allreduce::World> open_world(const LauncherInfo& by,
+                                             allreduce::WorldOptions options, Console& console) {
   constexpr int of_nobody = -1;
   options.start.expired = [&console](const std::string& message) {
     console.note_own(message);

@@ -11,13 +11,13 @@
 namespace cnn::bench {
 
 // The run for which a launcher such as mpirun has started this process, from its environment.
-struct Launched {
+struct LauncherInfo {
   std::string_view by;       // "mpirun", "srun", ...
   int rank = 0;              // of this process
   std::optional<int> ranks;  // nothing: the environment does not say
 };
 // Returns nothing if no launcher started the process.
-std::optional<Launched> launched();
+std::optional<LauncherInfo> detect_launcher();
 
 // Returns whether this process is one of several unconnected Slurm tasks, as srun starts them
 // without --mpi=pmix. Task 0 then prints how to start them correctly; the program must not run,
@@ -44,7 +44,7 @@ std::optional<int> announcing_process();
 // uses MPI; a build without MPI lacks the file. Throws Error if the file is missing, or MPI does
 // not support the launcher. If MPI waits too long for other ranks, at the start or the end, prints
 // this and ends the process with the status of a lost rank.
-std::unique_ptr<allreduce::World> open_world(const Launched& by, allreduce::WorldOptions options,
-                                             Console& console);
+std::unique_ptr<allreduce::World> open_world(const LauncherInfo& by,
+                                             allreduce::WorldOptions options, Console& console);
 
 }  // namespace cnn::bench

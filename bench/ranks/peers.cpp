@@ -20,12 +20,12 @@ namespace cnn::bench {
 namespace {
 
 // The message of a rank after each step.
-struct Told {
+struct StepMessage {
   StepValues values;
   int stop_reason = 0;  // from its interruption
   std::uint64_t word = 0;
 };
-static_assert(std::is_trivially_copyable_v<Told>);
+static_assert(std::is_trivially_copyable_v<StepMessage>);
 
 // Texts with equal digests count as equal.
 struct Digest {
@@ -122,7 +122,7 @@ allreduce::Topology Peers::topology() const {
   return with_numa_nodes(allreduce::topology_of(placements_, config_.num_gpus), config_.comm);
 }
 
-int Peers::place_on_host() const {
+int Peers::local_rank() const {
   const auto mine = placements_.begin() + rank();
   return static_cast<int>(std::count_if(placements_.begin(), mine, [&](const auto& placement) {
     return placement.kernel == mine->kernel;
@@ -173,7 +173,7 @@ RankContext Peers::connect(const Backend& backend) {
       shared_memory_options(config_.comm, segment_bytes_of(context.memory));
   connection_ = std::make_unique<allreduce::Connection>(world_, placements_, memory);
   allreduce::Transport& transport = connection_->transport();
-  all_gather_.emplace(transport, sizeof(Told));
+  all_gather_.emplace(transport, sizeof(StepMessage));
   broadcast_.emplace(transport);
   if (config_.num_gpus == 1) {
     return exchanging(std::move(context));
@@ -200,12 +200,13 @@ RankContext Peers::exchanging(RankContext context) {
 }
 
 std::span<const StepValues> Peers::share(const StepValues& mine, std::uint64_t word) {
-  const Told told{.values = mine, .stop_reason = interruption_.stop_reason(), .word = word};
+  const StepMessage message{
+      .values = mine, .stop_reason = interruption_.stop_reason(), .word = word};
   equal_words_ = true;
-  std::memcpy(all_gather_->mine().data(), &told, sizeof(told));
+  std::memcpy(all_gather_->mine().data(), &message, sizeof(message));
   all_gather_->run();
   for (int other = ranks() - 1; other >= 0; --other) {
-    Told theirs;
+    StepMessage theirs;
     std::memcpy(&theirs, all_gather_->of(other).data(), sizeof(theirs));
     shared_[static_cast<std::size_t>(other)] = theirs.values;
     equal_words_ = equal_words_ && theirs.word == word;

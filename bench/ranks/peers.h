@@ -44,7 +44,7 @@ class Peers {
   int rank() const { return world_.rank(); }
   int ranks() const { return world_.ranks(); }  // number of processes
   const std::vector<allreduce::RankPlacement>& placements() const { return placements_; }
-  int place_on_host() const;  // index among the processes of its host, by rank
+  int local_rank() const;  // index among the processes of its host, by rank
   int hosts() const;
 
   // Throws Error with the first line in which ranks differ.

@@ -14,7 +14,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::size_t meetings = 10;
+constexpr std::size_t clock_readings = 10;
 
 Json event_of(const Json& span, std::size_t rank, std::size_t lane) {
   constexpr double micro = 1e6;  // the unit of the format
@@ -58,7 +58,7 @@ std::vector<double> clocks_ahead(Peers& peers) {
     return ahead;
   }
   std::vector<std::vector<double>> differences(placements.size());
-  for (std::size_t meeting = 0; meeting < meetings; ++meeting) {
+  for (std::size_t reading = 0; reading < clock_readings; ++reading) {
     peers.barrier();
     const double mine = seconds_of(std::chrono::steady_clock::now());
     const std::vector<double> all = peers.all_gather(mine);

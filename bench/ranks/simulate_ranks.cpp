@@ -62,14 +62,14 @@ double last_ready(const StepPlan& plan, const Timeline& timeline,
 }
 
 // The step with exchanges that take no time.
-struct Undisturbed {
+struct BaselineStep {
   const StepPlan& plan;
   std::span<const ExchangeNode> exchanges;
   Costs costs;
   double seconds = 0, backward_end = 0;
 };
 
-RanksPrediction predict_step_of(const Undisturbed& step, const RankAssumptions& assumed,
+RanksPrediction predict_step_of(const BaselineStep& step, const RankAssumptions& assumed,
                                 const allreduce::Settings& settings) {
   RanksPrediction found{.ranks = settings.topology.ranks(),
                         .hosts = settings.topology.host_of.back() + 1,
@@ -147,11 +147,11 @@ std::vector<RanksPrediction> predict_ranks(const StepPlan& plan, const Costs& co
     alone.seconds[exchange.node] = 0;
   }
   const Timeline undisturbed = simulate(plan, alone);
-  const Undisturbed step{.plan = plan,
-                         .exchanges = exchanges,
-                         .costs = alone,
-                         .seconds = end_of(undisturbed),
-                         .backward_end = last_ready(plan, undisturbed, exchanges)};
+  const BaselineStep step{.plan = plan,
+                          .exchanges = exchanges,
+                          .costs = alone,
+                          .seconds = end_of(undisturbed),
+                          .backward_end = last_ready(plan, undisturbed, exchanges)};
   std::vector<RanksPrediction> predictions;
   for (const std::int64_t ranks : config.comm.simulate_ranks) {
     predictions.push_back(predict_step_of(step, assumptions_of(config.comm),

@@ -20,7 +20,7 @@ namespace {
 
 constexpr mode_t read_and_write = 0666;  // before the umask
 constexpr mode_t permission_bits = 07777;
-constexpr int most_links = 40;  // as in Linux
+constexpr int max_links = 40;  // as in Linux
 
 std::optional<struct stat> look(const std::string& path) {
   struct stat found {};
@@ -45,7 +45,7 @@ std::optional<int> standard_stream(const struct stat& file) {
 // Returns the target of the links of a path, even if nothing exists there yet.
 std::filesystem::path end_of_links(std::filesystem::path path) {
   std::error_code problem;
-  for (int i = 0; i < most_links && std::filesystem::is_symlink(path, problem); ++i) {
+  for (int i = 0; i < max_links && std::filesystem::is_symlink(path, problem); ++i) {
     const std::filesystem::path next = std::filesystem::read_symlink(path, problem);
     path = path.parent_path() / next;  // an absolute path replaces it
   }

@@ -10,7 +10,7 @@ class Interruption;
 struct Job;
 struct RankContext;
 class Team;
-class Turns;
+class SliceLock;
 struct MeasuredProfile;
 
 // The objects that the observers of a run read and write.
@@ -21,7 +21,7 @@ struct Observed {
   Console& console;
   Json& result;
   const Interruption& interruption;
-  Turns* turns = nullptr;              // if the run takes turns with others
+  SliceLock* turns = nullptr;          // if the run takes turns with others
   MeasuredProfile* profile = nullptr;  // if steps are profiled
   bool traces = false;                 // traces a step for the first process's --trace_file
 };

@@ -26,8 +26,8 @@
 #include "bench/run/profile_report.h"
 #include "bench/run/roofline_report.h"
 #include "bench/run/simulate.h"
+#include "bench/run/slice_lock.h"
 #include "bench/run/training_loop.h"
-#include "bench/run/turns.h"
 #include "bench/session/input.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
@@ -231,7 +231,7 @@ bool first_says(std::optional<Peers>& peers, bool mine) {
 
 Backend placed_backend(const RunRequest& request, const std::optional<Peers>& peers) {
   Config placed = with_shared_link(request.config, peers ? &*peers : nullptr);
-  placed.gpu.ordinal = peers ? peers->place_on_host() * placed.num_gpus : 0;
+  placed.gpu.ordinal = peers ? peers->local_rank() * placed.num_gpus : 0;
   return make_backend(placed, request.backends);
 }
 
@@ -247,11 +247,11 @@ RankContext context_for(const Config& config, const Backend& backend, std::optio
 }
 
 // Building and warming up happen in a turn too; null unless turns are requested.
-std::unique_ptr<Turns> first_turn(const Config& config, const Interruption& interruption) {
-  std::unique_ptr<Turns> turns;
+std::unique_ptr<SliceLock> first_turn(const Config& config, const Interruption& interruption) {
+  std::unique_ptr<SliceLock> turns;
   if (config.report.take_turns && !config.gpu.simulate) {
-    turns = std::make_unique<Turns>(*config.report.take_turns, Turns::usual_turn,
-                                    [&interruption] { return interruption.requested(); });
+    turns = std::make_unique<SliceLock>(*config.report.take_turns, SliceLock::default_slice,
+                                        [&interruption] { return interruption.requested(); });
     turns->begin();
   }
   return turns;
@@ -372,7 +372,7 @@ void run_all(const RunRequest& request, Console& console, Json& result, ResultFi
   const bool traces = first_says(peers, !config.report.trace_file.empty());
   const bool profiles = first_says(peers, ProfileReport::is_wanted(config));
   ProfileReport profile(config, job.ranks > 1 && profiles);
-  const std::unique_ptr<Turns> turns = first_turn(config, request.interruption);
+  const std::unique_ptr<SliceLock> turns = first_turn(config, request.interruption);
   if (was_interrupted(request.interruption, console)) {  // during the wait
     return;
   }

@@ -3,12 +3,12 @@
 namespace cnn::bench {
 
 Next TimeSlicer::work(const FinishedStep& /*step*/) {
-  turns_.pass();
+  slices_.pass();
   return Next::go_on;
 }
 
 void TimeSlicer::end(const RunEnd& /*end*/) {
-  result_["turns"] = {{"passed", turns_.passed()}, {"seconds_waited", turns_.seconds_waited()}};
+  result_["turns"] = {{"passed", slices_.passed()}, {"seconds_waited", slices_.seconds_waited()}};
 }
 
 }  // namespace cnn::bench

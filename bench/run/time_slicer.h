@@ -2,7 +2,7 @@
 
 #include "bench/flags/json.h"
 #include "bench/report/observer.h"
-#include "bench/run/turns.h"
+#include "bench/run/slice_lock.h"
 
 namespace cnn::bench {
 
@@ -13,16 +13,16 @@ namespace cnn::bench {
 class TimeSlicer final : public Observer {
  public:
   // References must outlive the object.
-  TimeSlicer(Turns& turns, Json& result) : turns_(turns), result_(result) {}
+  TimeSlicer(SliceLock& turns, Json& result) : slices_(turns), result_(result) {}
 
-  void timing_starts() override { turns_.pass(); }
-  bool work_is_due(const FinishedStep&) const override { return turns_.is_over(); }
+  void timing_starts() override { slices_.pass(); }
+  bool work_is_due(const FinishedStep&) const override { return slices_.is_over(); }
   Next work(const FinishedStep& step) override;
   void end(const RunEnd& end) override;
   void failed(const RunEnd& end, std::string_view /*what*/) override { this->end(end); }
 
  private:
-  Turns& turns_;
+  SliceLock& slices_;
   Json& result_;
 };
 

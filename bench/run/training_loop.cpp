@@ -11,7 +11,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t most_reserved = 1 << 20;
+constexpr std::int64_t max_reserved = 1 << 20;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ TrainingLoop::TrainingLoop(const Job& job, Team& team, Observers& observers,
            .min_seconds = job.min_time},
       finished_{.number = -job.warm_up, .global_step = global_step},
       timing_start_(Clock::now()) {
-  const std::int64_t expected = std::clamp<std::int64_t>(run_.timed_steps, 0, most_reserved);
+  const std::int64_t expected = std::clamp<std::int64_t>(run_.timed_steps, 0, max_reserved);
   seconds_.reserve(static_cast<std::size_t>(expected));
   own_seconds_.reserve(static_cast<std::size_t>(expected));
 }

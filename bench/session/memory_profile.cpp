@@ -10,7 +10,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::size_t most_named = 12;  // tensors
+constexpr std::size_t max_named = 12;  // tensors
 
 // Returns live bytes by StepId. An in-place output shares bytes with its input for a step: the
 // union counts them once, unlike a sum.
@@ -22,11 +22,11 @@ std::vector<std::size_t> live_bytes(const StepPlan& plan) {
     }
   }
   for (const Block& block : plan.memory.blocks) {
-    const bool taken_over = std::ranges::any_of(plan.memory.blocks, [&](const Block& next) {
+    const bool reused_in_place = std::ranges::any_of(plan.memory.blocks, [&](const Block& next) {
       return &next != &block && next.offset == block.offset && next.first == block.last &&
              next.first != block.first;
     });
-    if (taken_over) {
+    if (reused_in_place) {
       live[index_of(block.last)] -= block.bytes;
     }
   }
@@ -48,7 +48,7 @@ Json biggest_at(const StepPlan& plan, std::size_t peak) {
     }
   }
   std::ranges::stable_sort(there, std::ranges::greater{}, &Block::bytes);
-  there.resize(std::min(there.size(), most_named));
+  there.resize(std::min(there.size(), max_named));
   Json rows = Json::array();
   for (const Block* block : there) {
     rows.push_back({{"tensor", owner_name(*plan.graph, *block)},

@@ -110,7 +110,7 @@ void RankCheck::begin(std::int64_t global_step) {
   }
 }
 
-std::string RankCheck::surroundings() const {
+std::string RankCheck::environment_text() const {
   std::string text = fmt::format("{}\n", context_.backend.instruction_sets);
   if (context_.backend.processors.threads > 0) {
     text += fmt::format("{} computing threads (--num_intra_threads)\n",

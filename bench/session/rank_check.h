@@ -36,7 +36,7 @@ class RankCheck {
   // Returns the check; null if this run checks no step.
   const FiniteCheck* finite() const { return finite_ ? &*finite_ : nullptr; }
   // Returns lines that must agree between ranks for equal bits: processor, threads, the step.
-  std::string surroundings() const;
+  std::string environment_text() const;
 
  private:
   const RankContext& context_;

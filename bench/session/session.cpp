@@ -163,7 +163,7 @@ StepPlan Session::plan_like(const std::string& plan_of_first, bool measured) {
 
 SavedPlan Session::saved_plan() const {
   SavedPlan plan = lms_->latest();
-  plan.bucket_bytes = plan_bucket_bytes_.value_or(usual_bucket_bytes());
+  plan.bucket_bytes = plan_bucket_bytes_.value_or(default_bucket_bytes());
   return plan;
 }
 
@@ -242,7 +242,7 @@ void Session::follow(const std::string& plan) {
 
 void Session::adopt(StepPlan next) {
   if (next.memory.device_bytes > memory_.arena) {
-    secure(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
+    prefault(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
     memory_.arena = next.memory.device_bytes;
   }
   memory_.host = std::max(memory_.host, next.memory.host_bytes);
@@ -258,20 +258,20 @@ void Session::allocate() {
       std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment);
   storage_ = context_.shared_memory ? context_.shared_memory(bytes)
                                     : context_.backend.device->allocate(bytes);
-  secure({storage_.data(), memory_.total()});
+  prefault({storage_.data(), memory_.total()});
   host_.emplace(*context_.backend.device);
-  secure(host_->at_least(memory_.host));
+  prefault(host_->at_least(memory_.host));
   variables_->attach(storage_.data());
   io_.emplace(*context_.backend.device, context_.kernels, *variables_, arena());
   io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
 }
 
-void Session::secure(std::span<std::byte> memory) const {
-  if (!context_.backend.secure) {
+void Session::prefault(std::span<std::byte> memory) const {
+  if (!context_.backend.prefault) {
     return;
   }
   try {
-    context_.backend.secure(memory);
+    context_.backend.prefault(memory);
   } catch (const DoesNotFit& problem) {
     throw DoesNotFit(
         fmt::format("{}\n{} with --batch_size={}: {}",

@@ -118,7 +118,7 @@ class Session {
   std::span<std::byte> arena() const;
   // staged_before: bytes staged by other programs, before this program's.
   ProgramMemory memory_of(const Compiled& program, std::size_t staged_before);
-  void secure(std::span<std::byte> memory) const;
+  void prefault(std::span<std::byte> memory) const;
   void prepare();
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 

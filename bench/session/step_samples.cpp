@@ -11,7 +11,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t most_images = 3;  // as TensorFlow's image summaries do
+constexpr std::int64_t max_images = 3;  // as TensorFlow's image summaries do
 constexpr std::int64_t channel_block = 16;
 
 std::size_t index_of_lane(Lane lane) { return static_cast<std::size_t>(lane); }
@@ -31,7 +31,7 @@ std::optional<TensorId> find_images(const Graph& graph) {
 
 std::size_t bytes_of_first_images(const TensorDesc& desc) {
   const auto examples = static_cast<std::size_t>(desc.shape[0]);
-  return desc.bytes() / examples * std::min<std::size_t>(examples, most_images);
+  return desc.bytes() / examples * std::min<std::size_t>(examples, max_images);
 }
 
 // Returns the index of an element in memory.
@@ -247,7 +247,7 @@ std::vector<StepSamples::Gradient> StepSamples::gradients() const {
 std::vector<StepSamples::Image> StepSamples::images() const {
   std::vector<Image> images;
   if (!image_bytes_.empty() && (image_desc_.shape[1] == 1 || image_desc_.shape[1] == 3)) {
-    for (std::int64_t i = 0; i < std::min(image_desc_.shape[0], most_images); ++i) {
+    for (std::int64_t i = 0; i < std::min(image_desc_.shape[0], max_images); ++i) {
       images.push_back(image_of(image_desc_, image_bytes_.data(), i));
     }
   }

@@ -78,7 +78,7 @@ void Team::start_ranks() {
     each([&](Rank& rank) { connect(rank, number_of(rank)); });
   }
   if (job_.config->lms.enabled) {
-    level_memory();
+    equalize_memory();
   }
 }
 
@@ -103,7 +103,7 @@ RankExchange* Team::exchange_of(const Rank& rank) const {
 void Team::build(Rank& rank, int number) {
   const int count = job_.config->num_gpus;
   Config placed = with_shared_link(*job_.config, peers_);
-  placed.gpu.ordinal = (peers_ != nullptr ? peers_->place_on_host() * count : 0) + number;
+  placed.gpu.ordinal = (peers_ != nullptr ? peers_->local_rank() * count : 0) + number;
   const Backend& backend = rank.backend.emplace(context_.backend.for_rank(placed, number, count));
   const std::size_t bytes = divisible_bytes(context_.backend, context_.memory);
   rank.context.emplace(
@@ -115,7 +115,7 @@ void Team::build(Rank& rank, int number) {
 }
 
 // All ranks share one --lms plan, made for the smallest memory of a rank.
-void Team::level_memory() {
+void Team::equalize_memory() {
   std::size_t device = std::numeric_limits<std::size_t>::max(), host = device;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     device = std::min(device, rank->context->memory.device);

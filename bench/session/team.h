@@ -147,7 +147,7 @@ class Team {
   std::string host_of(std::size_t rank) const;        // among all ranks
   void start_ranks();
   void build(Rank& rank, int number);
-  void level_memory();
+  void equalize_memory();
   void connect(Rank& rank, int number);
   void make_sessions();
   struct FirstRank;  // values that other ranks adopt

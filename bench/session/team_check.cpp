@@ -31,7 +31,7 @@ void Team::start_checks() {
   });
   if (repeats) {
     const std::string difference =
-        first_difference(of_all_ranks([](Rank& rank) { return rank.check->surroundings(); }));
+        first_difference(of_all_ranks([](Rank& rank) { return rank.check->environment_text(); }));
     check(difference.empty(), "--comm_check=majority: " + difference);
   }
 }

@@ -93,13 +93,13 @@ fs::path image_folder_of(const fs::path& dir, bool training) {
 }
 
 ImageFolder list_image_folder(const fs::path& root, const std::string& class_list,
-                              int most_classes) {
+                              int max_classes) {
   ImageFolder folder{.root = root, .classes = list_classes(root, class_list), .files = {}};
   check(!folder.classes.empty(), root.string() + " has no folders, one for each class of images");
   for (const ClassFolder& one : folder.classes) {
-    check(one.label <= most_classes, root.string() + " has the class " + one.name + " of label " +
-                                         std::to_string(one.label) + "; at most " +
-                                         std::to_string(most_classes) + " are told apart");
+    check(one.label <= max_classes, root.string() + " has the class " + one.name + " of label " +
+                                        std::to_string(one.label) + "; at most " +
+                                        std::to_string(max_classes) + " are told apart");
   }
   for (std::uint32_t i = 0; i < folder.classes.size(); ++i) {
     for (std::string& name : names_in(root / folder.classes[i].name, [](const auto& entry) {

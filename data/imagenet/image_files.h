@@ -32,9 +32,9 @@ std::filesystem::path image_folder_of(const std::filesystem::path& dir, bool tra
 
 // Lists the image files (.jpg, .jpeg, .png) of all classes. class_list: a file with a class
 // folder's name in each line; the first line has label 1. Empty: the sorted folder names. Throws
-// Error if there are no classes, more than `most_classes`, a folder missing from the list, or no
+// Error if there are no classes, more than `max_classes`, a folder missing from the list, or no
 // images.
 ImageFolder list_image_folder(const std::filesystem::path& root, const std::string& class_list,
-                              int most_classes);
+                              int max_classes);
 
 }  // namespace cnn::data

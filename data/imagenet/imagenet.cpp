@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Consecutive broken examples after which the set is rejected as not containing images.
-constexpr int most_broken_in_a_row = 1000;
+constexpr int max_broken_in_a_row = 1000;
 
 struct Scratch {
   std::vector<std::byte> record;
@@ -67,7 +67,7 @@ class ImageNet final : public Dataset {
         break;
       } catch (const BrokenRecord&) {
         ++skipped_;
-        if (!options_.skip_broken || broken >= most_broken_in_a_row) {
+        if (!options_.skip_broken || broken >= max_broken_in_a_row) {
           throw;
         }
       }

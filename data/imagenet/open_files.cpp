@@ -19,7 +19,7 @@ std::shared_ptr<const InputFile> OpenFiles::get(std::size_t number,
     files_[number] = opened;
     open_.push_back(number);
   }
-  if (open_.size() > most_open) {
+  if (open_.size() > max_open) {
     files_[open_.front()] = nullptr;
     open_.pop_front();
   }

@@ -19,7 +19,7 @@ class OpenFiles {
   std::shared_ptr<const InputFile> get(std::size_t number, const std::filesystem::path& path) const;
 
  private:
-  static constexpr std::size_t most_open = 128;
+  static constexpr std::size_t max_open = 128;
 
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const InputFile>> files_;

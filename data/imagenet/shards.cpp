@@ -21,14 +21,14 @@ class Shards final : public ImageSource {
   std::int64_t size() const override { return index_.size(); }
   std::span<const std::byte> read(std::int64_t index,
                                   std::vector<std::byte>& buffer) const override {
-    const RecordPlace place = index_[index];
+    const RecordLocation place = index_[index];
     return read_record(*file(place), place.offset, place.bytes, buffer);
   }
   ImageExample parse(std::int64_t /*index*/, std::span<const std::byte> bytes) const override {
     return parse_image_example(bytes);
   }
   std::string where(std::int64_t index) const override {
-    const RecordPlace place = index_[index];
+    const RecordLocation place = index_[index];
     return index_.shards()[place.shard].path.string() + ": the record at byte " +
            std::to_string(place.offset);
   }
@@ -36,10 +36,10 @@ class Shards final : public ImageSource {
   bool likes_runs() const override { return true; }
   void read_ahead(std::int64_t first, std::int64_t count) const override {
     // Runs end with their shard: the next shard begins elsewhere on the disk.
-    const RecordPlace begin = index_[first];
+    const RecordLocation begin = index_[first];
     std::uint64_t end = begin.offset;
     for (std::int64_t i = first; i < first + count && i < size(); ++i) {
-      const RecordPlace place = index_[i];
+      const RecordLocation place = index_[i];
       if (place.shard != begin.shard) {
         break;
       }
@@ -50,7 +50,7 @@ class Shards final : public ImageSource {
   std::vector<std::string> notices() const override { return notices_; }
 
  private:
-  std::shared_ptr<const InputFile> file(const RecordPlace& place) const {
+  std::shared_ptr<const InputFile> file(const RecordLocation& place) const {
     return files_.get(place.shard, index_.shards()[place.shard].path);
   }
 

@@ -8,9 +8,9 @@
 namespace cnn::data {
 namespace {
 
-constexpr float most_brightness = 32.0F / 255;
-constexpr float least_factor = 0.5F, most_factor = 1.5F;  // of saturation and contrast
-constexpr float most_hue = 0.2F;                          // of a turn; in YIQ of half a turn
+constexpr float max_brightness = 32.0F / 255;
+constexpr float min_factor = 0.5F, max_factor = 1.5F;  // of saturation and contrast
+constexpr float max_hue = 0.2F;                        // of a turn; in YIQ of half a turn
 
 using Matrix = std::array<std::array<float, 3>, 3>;
 
@@ -105,10 +105,10 @@ void change_in_hsv(std::span<float> pixels, float saturation, float turn) {
 
 void distort_colours(std::span<float> pixels, ColourSpace space, bool at_odd_place,
                      RandomStream& random) {
-  const float brightness = random.uniform(-most_brightness, most_brightness);
-  const float saturation = random.uniform(least_factor, most_factor);
-  const float hue = random.uniform(-most_hue, most_hue);
-  const float contrast = random.uniform(least_factor, most_factor);
+  const float brightness = random.uniform(-max_brightness, max_brightness);
+  const float saturation = random.uniform(min_factor, max_factor);
+  const float hue = random.uniform(-max_hue, max_hue);
+  const float contrast = random.uniform(min_factor, max_factor);
   change_brightness(pixels, brightness);
   if (at_odd_place) {
     change_contrast(pixels, contrast);

@@ -10,9 +10,9 @@
 namespace cnn::data {
 namespace {
 
-constexpr float least_aspect = 0.75F, most_aspect = 1.33F;
-constexpr float least_area = 0.05F, most_area = 1.0F;
-constexpr float least_covered = 0.1F;
+constexpr float min_aspect = 0.75F, max_aspect = 1.33F;
+constexpr float min_area = 0.05F, max_area = 1.0F;
+constexpr float min_covered = 0.1F;
 constexpr int attempts = 100;
 constexpr float coverage_factor = 1.145F;
 constexpr int official_shorter_side = 256;
@@ -54,7 +54,7 @@ float common_area(const Region& a, const Region& b) {
 bool covers_one(const Region& crop, std::span<const Region> boxes) {
   return std::ranges::any_of(boxes, [&](const Region& box) {
     const float area = area_of(box);
-    return area >= 1 && common_area(crop, box) >= least_covered * area;
+    return area >= 1 && common_area(crop, box) >= min_covered * area;
   });
 }
 
@@ -62,7 +62,7 @@ bool covers_one(const Region& crop, std::span<const Region> boxes) {
 // none.
 bool draw_size(const ImageSize& image, float aspect, RandomStream& random, Region& crop) {
   const float whole = static_cast<float>(image.height) * static_cast<float>(image.width);
-  const float least = least_area * whole, most = most_area * whole;
+  const float least = min_area * whole, most = max_area * whole;
   int height = rounded(std::sqrt(least / aspect));
   int highest = rounded(std::sqrt(most / aspect));
   if (rounded(static_cast<float>(highest) * aspect) > image.width) {
@@ -109,7 +109,7 @@ Region sample_crop(const ImageSize& image, std::span<const Box> boxes, RandomStr
   }
   for (int attempt = 0; attempt < attempts; ++attempt) {
     Region crop;
-    const float aspect = random.uniform(least_aspect, most_aspect);
+    const float aspect = random.uniform(min_aspect, max_aspect);
     if (!draw_size(image, aspect, random, crop)) {
       continue;
     }

@@ -35,6 +35,6 @@ struct Pixels {
 };
 
 // Larger images are refused as damaged or hostile, in pixels.
-constexpr std::int64_t most_pixels = 100'000'000;
+constexpr std::int64_t max_pixels = 100'000'000;
 
 }  // namespace cnn::data

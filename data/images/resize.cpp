@@ -64,7 +64,7 @@ void taps_of(ResizeMethod method, float scale, int output, Taps& taps) {
   }
 }
 
-std::size_t most_taps(ResizeMethod method, float scale) {
+std::size_t max_taps(ResizeMethod method, float scale) {
   switch (method) {
     case ResizeMethod::nearest:
       return 1;
@@ -88,7 +88,7 @@ const simd::PixelLoops& loops() {
 
 ResizeAxis resize_axis(ResizeMethod method, const AxisRequest& request) {
   const float scale = static_cast<float>(request.in) / static_cast<float>(request.out);
-  ResizeAxis axis{.taps = most_taps(method, scale),
+  ResizeAxis axis{.taps = max_taps(method, scale),
                   .outputs = static_cast<std::size_t>(request.count),
                   .source = {},
                   .weight = {}};

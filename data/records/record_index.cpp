@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Reading headers waits for the disk, so more threads than processors help.
-constexpr unsigned threads_per_processor = 4, most_threads = 32;
-constexpr std::int64_t most_shards = 1 << 20;
+constexpr unsigned threads_per_processor = 4, max_threads = 32;
+constexpr std::int64_t max_shards = 1 << 20;
 
 // Returns the number after the last "-of-" of a shard's name; 0 if there is none.
 std::int64_t promised_shards(std::string_view name) {
@@ -35,7 +35,7 @@ std::int64_t promised_shards(std::string_view name) {
   }
   std::int64_t number = 0;
   for (const char letter : name.substr(at + 4)) {
-    if (letter < '0' || letter > '9' || number > most_shards) {
+    if (letter < '0' || letter > '9' || number > max_shards) {
       return 0;
     }
     number = 10 * number + (letter - '0');
@@ -91,7 +91,7 @@ class Scan {
 
   std::vector<std::string> run() {
     const unsigned wanted =
-        std::clamp(threads_per_processor * std::thread::hardware_concurrency(), 1U, most_threads);
+        std::clamp(threads_per_processor * std::thread::hardware_concurrency(), 1U, max_threads);
     {
       std::vector<std::jthread> threads;
       for (std::size_t i = 0; i < std::min<std::size_t>(wanted, shards_.size()); ++i) {
@@ -192,7 +192,7 @@ RecordIndex::RecordIndex(std::vector<Shard> shards) : shards_(std::move(shards))
   }
 }
 
-RecordPlace RecordIndex::operator[](std::int64_t record) const {
+RecordLocation RecordIndex::operator[](std::int64_t record) const {
   const auto after = std::ranges::upper_bound(first_, record);
   const auto shard = static_cast<std::size_t>(after - first_.begin()) - 1;
   const auto within = static_cast<std::size_t>(record - first_[shard]);

@@ -16,7 +16,7 @@ struct Shard {
   std::vector<std::uint32_t> lengths;  // of the records' data, in the order of the file
 };
 
-struct RecordPlace {
+struct RecordLocation {
   std::size_t shard = 0;
   std::uint64_t offset = 0;  // of the record's header in the file
   std::uint32_t bytes = 0;   // of the record's data
@@ -29,7 +29,7 @@ class RecordIndex {
   explicit RecordIndex(std::vector<Shard> shards);
 
   std::int64_t size() const { return static_cast<std::int64_t>(places_.size()); }
-  RecordPlace operator[](std::int64_t record) const;
+  RecordLocation operator[](std::int64_t record) const;
   const std::vector<Shard>& shards() const { return shards_; }
   std::uint64_t bytes() const;  // of all shards
 

@@ -81,7 +81,7 @@ class Forward {
 
   BatchNormVectors vectors(const Operands& operands) const {
     const bool scale = attributes_.scale;
-    const NormPlaces place(scale);
+    const NormOperandIndices place(scale);
     return {.gamma = scale ? operands.in[place.gamma].as<float>().data() : nullptr,
             .beta = operands.in[place.beta].as<float>().data(),
             .mean = operands.out[1].as<float>().data(),

@@ -59,8 +59,8 @@ class Backward {
                                 const Run& run) const {
     const std::int64_t channel = run.group * chunks_.blocks.columns;
     return {.x = at(operands.in[0], run.offset),
-            .dy = at(operands.in[op_.place_of_dy()], run.offset),
-            .dy2 = op_.joined ? at(operands.in[op_.place_of_dy() + 1], run.offset) : nullptr,
+            .dy = at(operands.in[op_.index_of_dy()], run.offset),
+            .dy2 = op_.joined ? at(operands.in[op_.index_of_dy() + 1], run.offset) : nullptr,
             .mean = scratch.factors.mean + channel,
             .scale = scratch.factors.scale + channel,
             .scale_rest = scratch.factors.scale_rest + channel,

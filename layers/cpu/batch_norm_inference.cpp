@@ -58,7 +58,7 @@ class Inference {
 
 // Weights are f32 and row-major here: a later conversion packs them for a convolution.
 void fold(const FoldBatchNorm& op, const Operands& operands) {
-  const NormPlaces place(op.scale);
+  const NormOperandIndices place(op.scale);
   const auto vector = [&](std::size_t i) { return operands.in[i].as<float>(); };
   const auto outputs = static_cast<std::int64_t>(operands.out[1].as<float>().size());
   const std::int64_t each = operands.in[0].desc.shape.elements() / outputs;

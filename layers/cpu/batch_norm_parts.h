@@ -157,7 +157,7 @@ struct BatchNormVectors {
 
 // Returns the vectors among the inputs of an op with mean and variance as inputs.
 inline BatchNormVectors vectors_among(std::span<const TensorView> in, bool scale) {
-  const NormPlaces place(scale);
+  const NormOperandIndices place(scale);
   return {.gamma = scale ? in[place.gamma].as<float>().data() : nullptr,
           .beta = in[place.beta].as<float>().data(),
           .mean = in[place.mean].as<float>().data(),

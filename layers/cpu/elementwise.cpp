@@ -18,12 +18,12 @@ std::optional<KernelSpec> describe_same(const Signature& asked) {
 
 // Maximum number of tensors in one sum. y may alias any of them, so all are read before any element
 // is written.
-constexpr std::size_t most_terms = 64;
+constexpr std::size_t max_terms = 64;
 
 void add_all(const TypedLoops& typed, bool relu, const Operands& o) {
   const bool stream = is_streamed(o, o.out[0]);
   parallel_elements(o.out[0].desc, [&](std::int64_t first, std::int64_t n) {
-    std::array<const void*, most_terms> from{};
+    std::array<const void*, max_terms> from{};
     for (std::size_t i = 0; i < o.in.size(); ++i) {
       from[i] = at(o.in[i], first);
     }
@@ -111,7 +111,7 @@ std::optional<KernelSpec> describe_normalise(const Signature& asked) {
 void add_elementwise_rows(KernelTable& table, const Loops& loops) {
   table.add<Add>(
       [](const Add&, const Signature& asked) {
-        return asked.in.size() <= most_terms ? describe_same(asked) : std::nullopt;
+        return asked.in.size() <= max_terms ? describe_same(asked) : std::nullopt;
       },
       [&loops](const Add& op, const Signature& s) {
         const TypedLoops& typed = loops_of(loops, s.in[0].type);

@@ -18,7 +18,7 @@ constexpr std::int64_t lanes = lrn_lanes;
 using Row = LrnRow;
 
 // Maximum number of shares of the tiles, each with separate scratch memory.
-constexpr std::int64_t most_shares = 64;
+constexpr std::int64_t max_shares = 64;
 
 // One tile: image n, `count` pixels from `first`.
 struct Tile {
@@ -117,7 +117,7 @@ class Window {
 std::int64_t tiles_per_image(const Shape& shape) { return divide_up(shape[2] * shape[3], lanes); }
 
 std::int64_t shares_of(const Shape& shape) {
-  return std::min(most_shares, shape[0] * tiles_per_image(shape));
+  return std::min(max_shares, shape[0] * tiles_per_image(shape));
 }
 
 // Calls visit(tile, scratch) for all tiles, on all threads; scratch: `rows` rows of this share.

@@ -15,7 +15,7 @@ namespace cnn::layers::cpu {
 namespace {
 
 // Maximum number of shares of the channel groups, each with separate scratch memory.
-constexpr std::int64_t most_shares_within = 64;
+constexpr std::int64_t max_shares_within = 64;
 
 struct WithinSizes {
   std::int64_t images, channels, height, width;
@@ -29,7 +29,7 @@ struct WithinSizes {
         width(shape[3]),
         kept(2 * a.radius + 1),
         groups(divide_up(channels, lrn_lanes)),
-        shares(std::min(most_shares_within, images * groups)) {}
+        shares(std::min(max_shares_within, images * groups)) {}
 };
 
 // The last rows of an image, by row number.

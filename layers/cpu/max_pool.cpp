@@ -12,7 +12,7 @@
 namespace cnn::layers::cpu {
 namespace {
 
-constexpr std::int64_t most_indices = 256;  // of u8
+constexpr std::int64_t max_indices = 256;  // of u8
 
 using RowLoop = void (*)(const MaxPoolRow& row);
 
@@ -69,7 +69,7 @@ void add_max_pool_rows(KernelTable& table, const Isa& isa) {
   table.add<MaxPool>(
       [](const MaxPool& op, const Signature& asked) -> std::optional<KernelSpec> {
         const std::int64_t taps = op.window.kernel_h * op.window.kernel_w;
-        if (!is_vectorised(asked.in[0].type) || (op.indices && taps > most_indices)) {
+        if (!is_vectorised(asked.in[0].type) || (op.indices && taps > max_indices)) {
           return std::nullopt;
         }
         return in_layout(asked, channels_together(asked));

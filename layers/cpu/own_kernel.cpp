@@ -79,8 +79,8 @@ KernelSpec like_input(std::size_t input, const Signature& asked) {
 }
 
 bool is_streamed(const Operands& operands, const TensorView& out) {
-  constexpr std::size_t least_bytes = 16u << 20;
-  return out.desc.bytes() >= least_bytes &&
+  constexpr std::size_t min_bytes = 16u << 20;
+  return out.desc.bytes() >= min_bytes &&
          std::ranges::none_of(operands.in,
                               [&](const TensorView& in) { return in.data == out.data; });
 }

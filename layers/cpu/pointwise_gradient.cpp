@@ -10,10 +10,10 @@ namespace {
 
 // The pixels of a segment, of 32 output channels and of 16 input channels, take 48 KiB: about a
 // first-level cache. The sums of a slab take at most 256 KiB, a part of a second-level cache.
-constexpr std::int64_t most_segment_pixels = 256, most_slab_blocks = 16;
+constexpr std::int64_t max_segment_pixels = 256, max_slab_blocks = 16;
 
 // Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
-constexpr std::int64_t most_parts = 64;
+constexpr std::int64_t max_parts = 64;
 
 }  // namespace
 
@@ -21,22 +21,22 @@ PointwiseWeightsGradient::PointwiseWeightsGradient(const PointwiseProblem& probl
                                                    const Loops& loops)
     : problem_(problem),
       loops_(&loops),
-      segments_per_image_(divide_up(problem.pixels(), most_segment_pixels)) {
-  constexpr std::int64_t enough_items = 16, pixels_per_part = 2048, least_pixels_per_part = 512;
+      segments_per_image_(divide_up(problem.pixels(), max_segment_pixels)) {
+  constexpr std::int64_t enough_items = 16, pixels_per_part = 2048, min_pixels_per_part = 512;
   const std::int64_t slabs = slabs_in() * slabs_out(), images = problem.x.shape[0];
   const std::int64_t pixels = images * problem.pixels();
   const std::int64_t wanted =
       std::max(pixels / pixels_per_part,
-               std::min(divide_up(enough_items, slabs), pixels / least_pixels_per_part));
+               std::min(divide_up(enough_items, slabs), pixels / min_pixels_per_part));
   parts_ = std::clamp<std::int64_t>(
-      wanted, 1, std::min(divide_up(most_parts, slabs), images * segments_per_image_));
+      wanted, 1, std::min(divide_up(max_parts, slabs), images * segments_per_image_));
 }
 
 std::int64_t PointwiseWeightsGradient::slabs_in() const {
-  return divide_up(problem_.in_blocks(), most_slab_blocks);
+  return divide_up(problem_.in_blocks(), max_slab_blocks);
 }
 std::int64_t PointwiseWeightsGradient::slabs_out() const {
-  return divide_up(problem_.out_blocks(), most_slab_blocks);
+  return divide_up(problem_.out_blocks(), max_slab_blocks);
 }
 
 // Sums of a part take a power of two bytes in most networks; one more line keeps the parts, which
@@ -155,7 +155,7 @@ void PointwiseWeightsGradient::add_bias(const PointwiseGradient& of, double* bia
 
 void PointwiseWeightsGradient::reduce_parts(const Scratch& scratch, std::int64_t out_block,
                                             float* dw) const {
-  std::array<const void*, most_parts> parts{};
+  std::array<const void*, max_parts> parts{};
   float* to = dw + out_block * problem_.in_blocks() * pointwise_tile;
   for (std::int64_t i = 0; i < slabs_in() * slabs_out(); ++i) {
     const Slab channels = slab(i);

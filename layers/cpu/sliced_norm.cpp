@@ -115,7 +115,7 @@ class SliceSums {
       std::fill_n(sums, columns * 2, 0.0);
     }
     const std::int64_t channel = run.group * columns;
-    const std::size_t dy = op_.place_of_dy();
+    const std::size_t dy = op_.index_of_dy();
     NormaliseGradientRows of{.x = at(operands.in[0], run.offset),
                              .dy = at(operands.in[dy], run.offset),
                              .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
@@ -139,7 +139,8 @@ class SliceSums {
     const GradientSums merged = merge_sums(chunks_, scratch.sums, unit);
     const std::int64_t channel = unit.group * chunks_.blocks.columns + unit.column;
     const std::int64_t real = real_channels(channel, unit.columns, x_);
-    const auto variance = operands.in[NormPlaces(op_.attributes.scale).variance].as<float>();
+    const auto variance =
+        operands.in[NormOperandIndices(op_.attributes.scale).variance].as<float>();
     for (std::int64_t c = channel; c < channel + real; ++c) {
       const auto i = static_cast<std::size_t>(c - channel);
       const auto to = static_cast<std::size_t>(c);
@@ -195,7 +196,8 @@ class SliceGradient {
     std::fill_n(scratch.slope, channels, 0.0F);
     std::fill_n(scratch.offset, channels, 0.0F);
     const std::size_t sums = op_.place_of_sums();
-    const auto variance = operands.in[NormPlaces(op_.attributes.scale).variance].as<float>();
+    const auto variance =
+        operands.in[NormOperandIndices(op_.attributes.scale).variance].as<float>();
     for (std::int64_t c = 0; c < x_.shape[1]; ++c) {
       const auto i = static_cast<std::size_t>(c);
       const double inverse = inverse_deviation(variance[i], op_.attributes.epsilon);

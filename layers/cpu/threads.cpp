@@ -66,7 +66,7 @@ std::vector<int> affinity_cpus() {
                 std::generic_category().message(errno));
   }
   std::vector<int> cpus;
-  for (int cpu = 0; cpu < CpuMask::most_cpus; ++cpu) {
+  for (int cpu = 0; cpu < CpuMask::max_cpus; ++cpu) {
     if (mask.has(cpu)) {
       cpus.push_back(cpu);
     }
@@ -91,7 +91,7 @@ bool user_binds_threads() {
 void use_threads(std::span<const int> cpus, Caller caller) {
   check(!cpus.empty(), "use_threads: no processor given; name at least one");
   for (const int cpu : cpus) {
-    if (cpu < 0 || cpu >= CpuMask::most_cpus) {
+    if (cpu < 0 || cpu >= CpuMask::max_cpus) {
       throw Error("use_threads: there is no processor " + std::to_string(cpu));
     }
   }

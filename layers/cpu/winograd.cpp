@@ -16,8 +16,7 @@ namespace {
 // The ratio of direct to Winograd products, edges included, above which the algorithm is faster:
 // measured on images of 7 x 7 in tiles of 2 x 2 (ratio 1.7), and in one dimension, where the
 // transforms are cheaper, on 17 x 17 in tiles of two (ratio 1.65).
-constexpr double least_saving = 1.9, least_saving_along_a_line = 1.5,
-                 least_saving_of_gradient = 1.5;
+constexpr double min_saving = 1.9, min_saving_along_a_line = 1.5, min_saving_of_gradient = 1.5;
 
 // Conditions that decide whether the algorithm is faster.
 struct Terms {
@@ -36,13 +35,13 @@ struct Forms {
 // images.
 bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
              const Terms& terms) {
-  const std::int64_t least_channels = terms.waived ? winograd_block : 32;
+  const std::int64_t min_channels = terms.waived ? winograd_block : 32;
   const Window& w = a.window;
   const bool small_step = w.stride_h == 1 && w.stride_w == 1;
   const auto fits = [&](const TensorDesc& image) {
     const bool fast = image.type == DataType::f32 || !terms.fast_bf16 || terms.waived;
     return is_vectorised(image.type) && fast && image.shape[1] % winograd_block == 0 &&
-           image.shape[1] >= least_channels;
+           image.shape[1] >= min_channels;
   };
   return small_step && !a.depthwise && w.pad_top < w.kernel_h && w.pad_left < w.kernel_w &&
          fits(x) && fits(y) && x.type == y.type;
@@ -54,16 +53,16 @@ bool pays(const WinogradProblem& p, const Terms& terms) {
     return true;
   }
   // Products saved per point of a transformed weight.
-  constexpr double least_saved_by_a_point = 240;
+  constexpr double min_saved_by_a_point = 240;
   const Shape& y = p.y.shape;
   const auto direct = static_cast<double>(p.form.taps() * y[0] * y[2] * y[3]);
   const auto points = static_cast<double>(p.form.points());
   const auto needed = points * static_cast<double>(p.tiles());
   const bool line = p.form.taps_h == 1 || p.form.taps_w == 1;
-  const double saving = terms.of_weights ? least_saving_of_gradient
-                        : line           ? least_saving_along_a_line
-                                         : least_saving;
-  return direct - needed >= least_saved_by_a_point * points && direct >= saving * needed;
+  const double saving = terms.of_weights ? min_saving_of_gradient
+                        : line           ? min_saving_along_a_line
+                                         : min_saving;
+  return direct - needed >= min_saved_by_a_point * points && direct >= saving * needed;
 }
 
 // Returns the form with the fewest operations; null: a direct convolution is faster.

@@ -7,7 +7,7 @@ namespace cnn::layers::cpu {
 namespace {
 
 // With fewer tiles a thread would spend its time reading weights.
-constexpr std::int64_t least_tiles_each = 48;
+constexpr std::int64_t min_tiles_each = 48;
 
 // Additions and products of the transforms of one line, into points and out of them, as in
 // winograd_lines.h; the pair of points 1 and -1 needs no products.
@@ -67,8 +67,7 @@ std::size_t WinogradConvolution::workspace() const {
 // tiles each transform the same inputs.
 WinogradConvolution::Shares WinogradConvolution::shares() const {
   const std::int64_t panels = divide_up(problem_.y.shape[1], loops_->panel);
-  const std::int64_t across =
-      std::clamp<std::int64_t>(problem_.tiles() / least_tiles_each, 1, team_);
+  const std::int64_t across = std::clamp<std::int64_t>(problem_.tiles() / min_tiles_each, 1, team_);
   return {.across = across, .deep = std::clamp<std::int64_t>(team_ / across, 1, panels)};
 }
 

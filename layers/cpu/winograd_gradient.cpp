@@ -20,16 +20,16 @@ WinogradWeightsGradient::WinogradWeightsGradient(const WinogradProblem& problem,
                                                  const WinogradLoops& loops)
     : problem_(problem), bias_(bias), loops_(&loops), team_(team_size()) {
   const std::int64_t in = problem.x.shape[1], out = problem.y.shape[1];
-  constexpr std::int64_t most_in = 128, most_sums = 36 * most_in * 64;  // in floats
-  slab_in_ = even_slab(in, most_in);
-  slab_out_ = even_slab(
-      out, std::clamp<std::int64_t>(most_sums / most_in / problem.form.points(), 64, 192));
+  constexpr std::int64_t max_in = 128, max_sums = 36 * max_in * 64;  // in floats
+  slab_in_ = even_slab(in, max_in);
+  slab_out_ =
+      even_slab(out, std::clamp<std::int64_t>(max_sums / max_in / problem.form.points(), 64, 192));
   slabs_in_ = divide_up(in, slab_in_);
   slabs_out_ = divide_up(out, slab_out_);
-  constexpr std::int64_t items = 64, least_points = 8192;
+  constexpr std::int64_t items = 64, min_points = 8192;
   const std::int64_t wanted = divide_up(items, slabs());
   const std::int64_t points = problem.tiles() * problem.form.points();
-  parts_ = std::clamp<std::int64_t>(points / least_points, 1, wanted);
+  parts_ = std::clamp<std::int64_t>(points / min_points, 1, wanted);
 }
 
 std::size_t WinogradWeightsGradient::workspace() const {

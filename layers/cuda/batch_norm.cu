@@ -110,7 +110,7 @@ class Forward {
     BumpAllocator allocator(operands.workspace);
     float* const partials = allocator.take<float>(partial_floats());
     const bool scale = attributes_.scale;
-    const NormPlaces at(scale);
+    const NormOperandIndices at(scale);
     const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
                               .beta = data_of<float>(operands.in[at.beta]),
                               .mean = data_of<float>(operands.out[1]),

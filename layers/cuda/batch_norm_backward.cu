@@ -230,7 +230,7 @@ class Backward {
 
   NormVectors vectors(const Operands& operands) const {
     const bool scale = op_.attributes.scale;
-    const NormPlaces at(scale);
+    const NormOperandIndices at(scale);
     return {.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
             .beta = data_of<float>(operands.in[at.beta]),
             .mean = data_of<float>(operands.in[at.mean]),
@@ -248,9 +248,9 @@ class Backward {
     const bool passes = op_.passes_gradient();
     GradientImages<T> images{
         .x = data_of<T>(operands.in[0]),
-        .dy = data_of<T>(operands.in[op_.place_of_dy()]),
-        .dy_pitch = pitch_of(operands.in[op_.place_of_dy()].desc),
-        .dy2 = op_.joined ? data_of<T>(operands.in[op_.place_of_dy() + 1]) : nullptr,
+        .dy = data_of<T>(operands.in[op_.index_of_dy()]),
+        .dy_pitch = pitch_of(operands.in[op_.index_of_dy()].desc),
+        .dy2 = op_.joined ? data_of<T>(operands.in[op_.index_of_dy() + 1]) : nullptr,
         .y = passes ? data_of<T>(operands.in.back()) : nullptr,
         .mask = passes ? data_of<std::uint8_t>(operands.in.back()) : nullptr,
         .g = passes ? data_of<T>(operands.out.back()) : nullptr,
@@ -288,7 +288,7 @@ void add_batch_norm_backward_rows(KernelTable& table) {
           return std::nullopt;
         }
         KernelSpec spec = in_nhwc(asked, Backward(op, asked.in[0]).workspace());
-        keep_pitch(spec.in[op.place_of_dy()], asked.in[op.place_of_dy()]);
+        keep_pitch(spec.in[op.index_of_dy()], asked.in[op.index_of_dy()]);
         return spec;
       },
       [](const BatchNormBackward& op, const Signature& s) {

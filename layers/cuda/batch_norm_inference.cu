@@ -16,7 +16,7 @@ class Inference {
 
   void operator()(Stream& stream, const Operands& operands) const {
     const bool scale = attributes_.scale;
-    const NormPlaces at(scale);
+    const NormOperandIndices at(scale);
     const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
                               .beta = data_of<float>(operands.in[at.beta]),
                               .mean = data_of<float>(operands.in[at.mean]),

@@ -22,16 +22,16 @@ struct Piece {
   std::int64_t bytes = 0;                     // of a pixel
 };
 
-constexpr std::size_t most_pieces = 64;
+constexpr std::size_t max_pieces = 64;
 struct Pieces {
-  Piece piece[most_pieces];
+  Piece piece[max_pieces];
 };
 
 // Units of one piece are numbered through all pixels; a thread takes every stride-th.
 template <class Unit>
-class Walk {
+class StridedIterator {
  public:
-  __device__ Walk(const Piece& piece, std::int64_t pixels)
+  __device__ StridedIterator(const Piece& piece, std::int64_t pixels)
       : piece_(piece),
         pixels_(pixels),
         units_(piece.bytes / static_cast<std::int64_t>(sizeof(Unit))),
@@ -66,23 +66,23 @@ class Walk {
   std::int64_t pixel_, unit_;
 };
 
-constexpr int reads_under_way = 4;  // of each thread
+constexpr int loads_in_flight = 4;  // of each thread
 
 template <class Unit>
 __global__ void __launch_bounds__(flat_threads) copy_pieces(Pieces pieces, std::int64_t pixels) {
   const Piece piece = pieces.piece[blockIdx.y];
-  Walk<Unit> walk(piece, pixels);
-  while (!walk.done()) {
-    Unit values[reads_under_way];
-    Unit* to[reads_under_way];
+  StridedIterator<Unit> next(piece, pixels);
+  while (!next.done()) {
+    Unit values[loads_in_flight];
+    Unit* to[loads_in_flight];
 #pragma unroll
-    for (int i = 0; i < reads_under_way; ++i) {
-      values[i] = walk.read();
-      to[i] = walk.to();
-      walk.step();
+    for (int i = 0; i < loads_in_flight; ++i) {
+      values[i] = next.read();
+      to[i] = next.to();
+      next.step();
     }
 #pragma unroll
-    for (int i = 0; i < reads_under_way; ++i) {
+    for (int i = 0; i < loads_in_flight; ++i) {
       if (to[i] != nullptr) {
         *to[i] = values[i];
       }
@@ -92,15 +92,16 @@ __global__ void __launch_bounds__(flat_threads) copy_pieces(Pieces pieces, std::
 
 template <class Unit>
 void launch_copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
-  std::int64_t most_bytes = 0;
+  std::int64_t max_bytes = 0;
   Pieces table{};
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     table.piece[i] = pieces[i];
-    most_bytes = std::max(most_bytes, pieces[i].bytes);
+    max_bytes = std::max(max_bytes, pieces[i].bytes);
   }
   const auto unit = static_cast<std::int64_t>(sizeof(Unit));
-  const std::int64_t at_once = cnn::cuda::blocks_at_once(copy_pieces<Unit>, flat_threads, 0);
-  dim3 grid = flat_grid(pixels * most_bytes / unit / reads_under_way, at_once);
+  const std::int64_t resident_blocks =
+      cnn::cuda::max_resident_blocks(copy_pieces<Unit>, flat_threads, 0);
+  dim3 grid = flat_grid(pixels * max_bytes / unit / loads_in_flight, resident_blocks);
   grid.y = static_cast<unsigned>(pieces.size());
   cnn::cuda::launch(copy_pieces<Unit>, grid, flat_threads, 0, stream, table, pixels);
 }
@@ -121,7 +122,7 @@ std::int64_t unit_of(std::span<const Piece> pieces) {
 
 void copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
   while (!pieces.empty() && pixels > 0) {
-    const auto some = pieces.first(std::min(most_pieces, pieces.size()));
+    const auto some = pieces.first(std::min(max_pieces, pieces.size()));
     switch (unit_of(some)) {
       case 16:
         launch_copy<Pack<std::uint32_t, 4>>(stream, some, pixels);

@@ -57,10 +57,10 @@ constexpr RowTile row_tile(int packs) {
 }
 
 constexpr std::int64_t rows_per_chunk = 512;
-constexpr std::int64_t most_chunks = 1024;  // enough blocks for every device
+constexpr std::int64_t max_chunks = 1024;  // enough blocks for every device
 
 std::int64_t chunks_of(std::int64_t rows) {
-  return std::clamp<std::int64_t>(divide_up(rows, rows_per_chunk), 1, most_chunks);
+  return std::clamp<std::int64_t>(divide_up(rows, rows_per_chunk), 1, max_chunks);
 }
 
 // partial[chunk][c]: blockIdx.y is the chunk, a range of rows; blockIdx.x a range of packs.

@@ -28,29 +28,29 @@ std::int64_t bytes_of(const Shape& shape, DataType type) {
 }
 
 // The parts of a workspace, in their order.
-struct Pieces {
+struct WorkspaceParts {
   std::byte *x = nullptr, *w = nullptr;  // padded, or dw before it is widened
   std::byte* engine = nullptr;
   float* partial = nullptr;  // of the bias gradient
 };
 
-Pieces carve(const ConvSteps& s, BumpAllocator& allocator) {
+WorkspaceParts allocate_parts(const ConvSteps& s, BumpAllocator& allocator) {
   const ConvGraph& g = s.graph;
   const bool weights = g.direction == Direction::backward_weights;
-  Pieces pieces;
-  pieces.engine = aligned_for_engine(
+  WorkspaceParts parts;
+  parts.engine = aligned_for_engine(
       allocator.take<std::byte>(static_cast<std::int64_t>(planned_for_engine(s.engine_bytes))));
   if (s.is_padded()) {
-    pieces.x = allocator.take<std::byte>(bytes_of(g.x, g.type));
+    parts.x = allocator.take<std::byte>(bytes_of(g.x, g.type));
   }
   if (s.is_padded() || (weights && g.type != DataType::f32)) {
-    pieces.w = allocator.take<std::byte>(bytes_of(g.w, g.type));
+    parts.w = allocator.take<std::byte>(bytes_of(g.w, g.type));
   }
   if (weights && s.attributes.bias) {
     const std::size_t bytes = sum_rows_workspace(rows_of(g.y), static_cast<int>(g.y[1]));
-    pieces.partial = allocator.take<float>(static_cast<std::int64_t>(bytes / sizeof(float)));
+    parts.partial = allocator.take<float>(static_cast<std::int64_t>(bytes / sizeof(float)));
   }
-  return pieces;
+  return parts;
 }
 
 TensorDesc image_like(const Shape& shape, DataType type) {
@@ -117,14 +117,14 @@ std::size_t bytes_between_steps(const ConvSteps& s) {
   return 2 * static_cast<std::size_t>(bytes);
 }
 
-std::optional<ConvSteps> settle(ConvSteps s, const FindWorkspace& find) {
+std::optional<ConvSteps> complete(ConvSteps s, const FindWorkspace& find) {
   const std::optional<std::size_t> engine = find(s.graph);
   if (!engine) {
     return std::nullopt;
   }
   s.engine_bytes = *engine;
   BumpAllocator allocator;
-  carve(s, allocator);
+  allocate_parts(s, allocator);
   s.spec.workspace = allocator.bytes();
   s.spec.extra_traffic = bytes_between_steps(s);
   return s;
@@ -138,17 +138,17 @@ class ConvKernel final : public Kernel {
 
   void run(Stream& stream, const Operands& operands) override {
     BumpAllocator allocator(operands.workspace);
-    const Pieces pieces = carve(s_, allocator);
+    const WorkspaceParts parts = allocate_parts(s_, allocator);
     switch (s_.graph.direction) {
       case Direction::forward:
-        return forward(stream, operands, pieces);
+        return forward(stream, operands, parts);
       case Direction::backward_data:
         return engine_->run(stream, {.x = operands.out[0].data,
                                      .w = operands.in[1].data,
                                      .y = operands.in[0].data,
-                                     .workspace = pieces.engine});
+                                     .workspace = parts.engine});
       case Direction::backward_weights:
-        return backward_weights(stream, operands, pieces);
+        return backward_weights(stream, operands, parts);
     }
   }
 
@@ -165,15 +165,15 @@ class ConvKernel final : public Kernel {
     return to;
   }
 
-  void forward(Stream& stream, const Operands& operands, const Pieces& pieces) const {
+  void forward(Stream& stream, const Operands& operands, const WorkspaceParts& parts) const {
     const ConvGraph& g = s_.graph;
     std::byte* const y = operands.out[0].data;
     const bool bias = s_.attributes.bias;
-    engine_->run(stream, {.x = padded(stream, operands.in[0].data, pieces.x, rows_of(g.x)),
-                          .w = padded(stream, operands.in[1].data, pieces.w, rows_of(g.w)),
+    engine_->run(stream, {.x = padded(stream, operands.in[0].data, parts.x, rows_of(g.x)),
+                          .w = padded(stream, operands.in[1].data, parts.w, rows_of(g.w)),
                           .bias = g.bias ? operands.in[2].data : nullptr,
                           .y = y,
-                          .workspace = pieces.engine});
+                          .workspace = parts.engine});
     if (s_.epilogue) {
       run_epilogue(stream, {.y = y,
                             .bias = bias ? data_of<float>(operands.in[2]) : nullptr,
@@ -186,16 +186,17 @@ class ConvKernel final : public Kernel {
     }
   }
 
-  void backward_weights(Stream& stream, const Operands& operands, const Pieces& pieces) const {
+  void backward_weights(Stream& stream, const Operands& operands,
+                        const WorkspaceParts& parts) const {
     const ConvGraph& g = s_.graph;
     const bool narrow = g.type != DataType::f32;
     std::byte* const dy = operands.in[1].data;
-    engine_->run(stream, {.x = padded(stream, operands.in[0].data, pieces.x, rows_of(g.x)),
-                          .w = narrow ? pieces.w : operands.out[0].data,
+    engine_->run(stream, {.x = padded(stream, operands.in[0].data, parts.x, rows_of(g.x)),
+                          .w = narrow ? parts.w : operands.out[0].data,
                           .y = dy,
-                          .workspace = pieces.engine});
+                          .workspace = parts.engine});
     if (narrow) {
-      widen_rows(stream, {.from = pieces.w,
+      widen_rows(stream, {.from = parts.w,
                           .to = data_of<float>(operands.out[0]),
                           .type = g.type,
                           .rows = rows_of(g.w),
@@ -209,7 +210,7 @@ class ConvKernel final : public Kernel {
                         .columns = static_cast<int>(g.y[1]),
                         .pitch = pitch_of(operands.in[1].desc),
                         .sums = data_of<float>(operands.out[1]),
-                        .partial = pieces.partial});
+                        .partial = parts.partial});
     }
   }
 
@@ -253,7 +254,7 @@ std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
   if (a.bias && !a.residual) {
     s->graph.bias = true;
     s->graph.relu = a.relu;
-    if (std::optional<ConvSteps> whole = settle(*s, find)) {
+    if (std::optional<ConvSteps> whole = complete(*s, find)) {
       return whole;
     }
     s->graph.bias = s->graph.relu = false;
@@ -262,7 +263,7 @@ std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
   if (a.bias) {
     s->spec.in[2].type = DataType::f32;
   }
-  return settle(*std::move(s), find);
+  return complete(*std::move(s), find);
 }
 
 std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& asked,
@@ -276,7 +277,7 @@ std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature&
   }
   s->spec.in = {s->y_image(), image_like(w.shape, type)};
   s->spec.out = {s->x_image()};
-  return settle(*std::move(s), find);
+  return complete(*std::move(s), find);
 }
 
 std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& asked,
@@ -292,7 +293,7 @@ std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signatu
   if (op.attributes.bias) {
     s->spec.out.push_back({.shape = {op.w_shape[0]}});
   }
-  return settle(*std::move(s), find);
+  return complete(*std::move(s), find);
 }
 
 std::unique_ptr<Kernel> make_kernel(ConvSteps steps, std::unique_ptr<ConvEngine> engine) {

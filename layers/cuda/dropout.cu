@@ -22,12 +22,12 @@ struct Mask {
   // The mask counts elements in nchw; they lie in nhwc. One pixel: there is no difference.
   std::int64_t channels = 1, pixels = 1;
 
-  __device__ std::int64_t counter(std::int64_t place) const {
+  __device__ std::int64_t counter(std::int64_t index) const {
     if (pixels == 1) {
-      return place;
+      return index;
     }
-    const std::int64_t row = place / channels;
-    return (row / pixels * channels + place % channels) * pixels + row % pixels;
+    const std::int64_t row = index / channels;
+    return (row / pixels * channels + index % channels) * pixels + row % pixels;
   }
 };
 

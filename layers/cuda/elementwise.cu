@@ -9,7 +9,7 @@ namespace cnn::layers::cuda {
 namespace {
 
 // A launch takes 4 KB of parameters; more terms than any model adds.
-constexpr int most_terms = 128;
+constexpr int max_terms = 128;
 
 template <class T, int capacity>
 struct Terms {
@@ -18,11 +18,11 @@ struct Terms {
 };
 
 // y = relu(x0 + x1 + ...), summed in f32 in operand order; y may be any of them. A capacity of less
-// than most_terms is the very number of terms.
+// than max_terms is the very number of terms.
 template <class T, int capacity>
 __global__ void __launch_bounds__(flat_threads)
     add_terms(Terms<T, capacity> terms, T* y, std::int64_t n, bool relu) {
-  const int count = capacity < most_terms ? capacity : terms.count;
+  const int count = capacity < max_terms ? capacity : terms.count;
   each_pack<full_width<T>>(n, [&](std::int64_t at, auto width) {
     float sum[decltype(width)::value];
     load<decltype(width)::value>(terms.x[0] + at, sum);
@@ -64,7 +64,7 @@ void run_add(Stream& stream, const Operands& o, bool relu) {
       case 3:
         return launch_add<T, 3>(stream, o, relu);
       default:
-        return launch_add<T, most_terms>(stream, o, relu);
+        return launch_add<T, max_terms>(stream, o, relu);
     }
   });
 }
@@ -99,7 +99,7 @@ void run_fill(Stream& stream, const TensorView& y, float value) {
 void add_elementwise_rows(KernelTable& table) {
   table.add<Add>(
       [](const Add&, const Signature& asked) {
-        return asked.in.size() <= most_terms ? describe_floats(asked) : std::nullopt;
+        return asked.in.size() <= max_terms ? describe_floats(asked) : std::nullopt;
       },
       [](const Add& op, const Signature&) {
         return own_kernel(

@@ -17,8 +17,8 @@ inline constexpr int flat_threads = 256;
 // Returns a grid with one thread for each item, but at most as many blocks as the device holds at
 // once; threads then take further items at a distance of one grid. A second wave of blocks would
 // run mostly alone.
-inline dim3 flat_grid(std::int64_t items, std::int64_t at_once) {
-  const std::int64_t blocks = std::min(divide_up(items, flat_threads), at_once);
+inline dim3 flat_grid(std::int64_t items, std::int64_t resident_blocks) {
+  const std::int64_t blocks = std::min(divide_up(items, flat_threads), resident_blocks);
   return dim3(static_cast<unsigned>(std::max<std::int64_t>(blocks, 1)));
 }
 
@@ -26,8 +26,8 @@ inline dim3 flat_grid(std::int64_t items, std::int64_t at_once) {
 template <class... Parameters, class... Arguments>
 void launch_flat(void (*kernel)(Parameters...), std::int64_t items, Stream& stream,
                  Arguments&&... arguments) {
-  const std::int64_t at_once = cnn::cuda::blocks_at_once(kernel, flat_threads, 0);
-  cnn::cuda::launch(kernel, flat_grid(items, at_once), flat_threads, 0, stream,
+  const std::int64_t resident_blocks = cnn::cuda::max_resident_blocks(kernel, flat_threads, 0);
+  cnn::cuda::launch(kernel, flat_grid(items, resident_blocks), flat_threads, 0, stream,
                     std::forward<Arguments>(arguments)...);
 }
 

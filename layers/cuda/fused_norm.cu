@@ -158,12 +158,12 @@ void launch_blend(const BlendOperands<Vectors>& of, Stream& stream) {
 void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
   BlendOperands<BlendVectors> of{
       .first = o.in[0],
-      .second = op.rest == ScaleBias::Rest::nothing ? TensorView{} : o.in[3],
+      .second = op.residual == ScaleBias::Residual::none ? TensorView{} : o.in[3],
       .to = o.out[0],
       .mask = op.mask ? o.out[1] : TensorView{},
       .vectors = {.first_slope = data_of<float>(o.in[1]), .offset = data_of<float>(o.in[2])},
       .relu = op.relu};
-  if (op.rest == ScaleBias::Rest::normalised) {
+  if (op.residual == ScaleBias::Residual::normalised) {
     of.vectors.second_slope = data_of<float>(o.in[4]);
     of.vectors.second_offset = data_of<float>(o.in[5]);
   }
@@ -240,9 +240,9 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-class SumUp {
+class ChannelSumsKernel {
  public:
-  explicit SumUp(const TensorDesc& x)
+  explicit ChannelSumsKernel(const TensorDesc& x)
       : tile_(sums_tile_of(x, [](auto tag, auto width) {
           return chunk_sums<typename decltype(tag)::Type, decltype(width)::value>;
         })) {}
@@ -350,9 +350,11 @@ KernelSpec with_f32_vectors(const Signature& asked) {
 void add_fused_norm_rows(KernelTable& table) {
   table.add<ChannelSums>(
       [](const ChannelSums& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked, SumUp(asked.in[0]).workspace());
+        return in_nhwc(asked, ChannelSumsKernel(asked.in[0]).workspace());
       },
-      [](const ChannelSums& /*op*/, const Signature& s) { return own_kernel(SumUp(s.in[0])); });
+      [](const ChannelSums& /*op*/, const Signature& s) {
+        return own_kernel(ChannelSumsKernel(s.in[0]));
+      });
   table.add<FinishStatistics>(
       [](const FinishStatistics& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
         return in_nhwc(asked);

@@ -14,7 +14,7 @@ constexpr Source in(std::size_t index) { return {Source::From::in, index}; }
 constexpr Source out(std::size_t index) { return {Source::From::out, index}; }
 constexpr Source scratch(std::size_t offset) { return {Source::From::scratch, offset}; }
 
-constexpr std::size_t most_tensors = 13;
+constexpr std::size_t max_tensors = 13;
 
 TensorDesc image_like(const Shape& shape, DataType type) {
   return {.shape = shape, .type = type, .layout = Layout::nhwc};
@@ -27,7 +27,7 @@ TensorDesc vector_like(std::int64_t channels, DataType type = DataType::f32) {
 // f16 alone, and a later one for what it then has.
 bool is_fusible(const TensorDesc& image) { return size_of(image.type) == 2; }
 
-std::optional<FusedSteps> settle(FusedSteps steps, const FindFusedWorkspace& find) {
+std::optional<FusedSteps> complete(FusedSteps steps, const FindFusedWorkspace& find) {
   const std::optional<std::size_t> engine = find(steps.graph);
   if (!engine) {
     return std::nullopt;
@@ -43,7 +43,7 @@ class FusedKernel final : public Kernel {
 
   void run(Stream& stream, const Operands& operands) override {
     std::byte* const workspace = operands.workspace.data();
-    std::array<void*, most_tensors> pointers{};
+    std::array<void*, max_tensors> pointers{};
     for (std::size_t i = 0; i < s_.tensors.size(); ++i) {
       pointers.at(i) = address(s_.tensors[i], operands);
     }
@@ -107,7 +107,7 @@ std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& asked,
     s.tensors.insert(s.tensors.end(), {scratch(0), scratch(bytes)});
     s.scratch_bytes = 2 * bytes;
   }
-  return settle(std::move(s), find);
+  return complete(std::move(s), find);
 }
 
 std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& asked,
@@ -133,7 +133,7 @@ std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Sig
   s.scratch_bytes = aligned(narrow_bytes);
   s.spec.extra_traffic = 2 * narrow_bytes;  // written by the engine, read to be widened
   s.widen = true;
-  return settle(std::move(s), find);
+  return complete(std::move(s), find);
 }
 
 std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& asked,
@@ -157,7 +157,7 @@ std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signatu
   s.spec.out.insert(s.spec.out.end(), 5, vector_like(x[1]));  // dgamma, dbeta, A, B, C
   s.tensors = {in(2),  in(1),  in(0),  in(3),  in(4),  in(5), in(6),
                out(0), out(1), out(2), out(3), out(4), out(5)};
-  return settle(std::move(s), find);
+  return complete(std::move(s), find);
 }
 
 std::unique_ptr<Kernel> make_kernel(FusedSteps steps, std::unique_ptr<FusedEngine> engine) {

@@ -169,7 +169,7 @@ void run_lrn_gradient(Stream& stream, const Operands& operands, const LrnAttribu
 std::optional<KernelSpec> describe(const Signature& asked) {
   const auto bytes =
       static_cast<std::size_t>(asked.in[0].shape[1]) * gradient_arrays * sizeof(float);
-  if (bytes > cnn::cuda::usual_shared_bytes) {
+  if (bytes > cnn::cuda::default_shared_bytes) {
     return std::nullopt;
   }
   return in_nhwc(asked);

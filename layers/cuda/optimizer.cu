@@ -63,7 +63,7 @@ struct Step {
   }
 
   // The gradient with its L2 term, clipped; written so that a NaN stays one.
-  __device__ float whole(float w, float g, float decay) const {
+  __device__ float effective_gradient(float w, float g, float decay) const {
     const float sum = fmaf(decay, w, g * unscale);
     const float low = sum < -factors.clip ? -factors.clip : sum;
     return low > factors.clip ? factors.clip : low;
@@ -94,13 +94,13 @@ constexpr int arrays_of = slot_array + slots_of<rule>;
 
 // The copy of a parameter in the type that kernels read; nullptr: it has none.
 template <class T>
-struct CopyIn {
+struct ParameterCopy {
   T* copy;
 };
 
 // T: of the copies; float: there are none.
 template <class T>
-using CopyOf = std::conditional_t<std::is_same_v<T, float>, Nothing, CopyIn<T>>;
+using CopyOf = std::conditional_t<std::is_same_v<T, float>, Nothing, ParameterCopy<T>>;
 template <Rule rule, class T>
 using Trained = ChunkedTensor<arrays_of<rule>, CopyOf<T>>;
 
@@ -128,7 +128,7 @@ __device__ double update_pack(const Trained<rule, T>& t, std::int64_t at, const 
   }
 #pragma unroll
   for (int i = 0; i < width; ++i) {
-    w[i] = step(w[i], step.whole(w[i], g[i], t.factor), slot[0][i], slot[1][i]);
+    w[i] = step(w[i], step.effective_gradient(w[i], g[i], t.factor), slot[0][i], slot[1][i]);
   }
   store<width>(t.data[parameter_array] + at, w);
   if constexpr (!std::is_same_v<T, float>) {

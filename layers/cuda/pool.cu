@@ -14,7 +14,7 @@ namespace {
 
 // The pixels that a thread's window covers.
 struct WindowSpans {
-  __device__ WindowSpans(const PoolPlace& at, const PoolSizes& sizes)
+  __device__ WindowSpans(const PoolPosition& at, const PoolSizes& sizes)
       : rows(covered(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height)),
         columns(covered(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width)) {}
   Span rows, columns;
@@ -23,7 +23,7 @@ struct WindowSpans {
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads)
     max_pool(const T* x, T* y, std::uint8_t* indices, PoolSizes sizes) {
-  const PoolPlace at(sizes, sizes.out_height, sizes.out_width, width);
+  const PoolPosition at(sizes, sizes.out_height, sizes.out_width, width);
   if (!at.exists) {
     return;
   }
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(pool_threads)
 
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads) average_pool(const T* x, T* y, PoolSizes sizes) {
-  const PoolPlace at(sizes, sizes.out_height, sizes.out_width, width);
+  const PoolPosition at(sizes, sizes.out_height, sizes.out_width, width);
   if (!at.exists) {
     return;
   }

@@ -14,7 +14,7 @@ namespace {
 
 // The outputs whose windows cover a thread's pixel.
 struct OutputSpans {
-  __device__ OutputSpans(const PoolPlace& at, const PoolSizes& sizes)
+  __device__ OutputSpans(const PoolPosition& at, const PoolSizes& sizes)
       : rows(covering(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.out_height)),
         columns(
             covering(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.out_width)) {}
@@ -30,7 +30,7 @@ struct GradientAndIndex {
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads)
     max_pool_gradient(const T* dy, const std::uint8_t* indices, T* dx, PoolSizes sizes) {
-  const PoolPlace at(sizes, sizes.height, sizes.width, width);
+  const PoolPosition at(sizes, sizes.height, sizes.width, width);
   if (!at.exists) {
     return;
   }
@@ -62,12 +62,12 @@ __global__ void __launch_bounds__(pool_threads)
 
 // The divisions call a subroutine: left to itself, the compiler aims at five blocks of a
 // multiprocessor at once and spills around these calls. Four leave it the registers it needs.
-constexpr int average_blocks_at_once = 4;
+constexpr int average_resident_blocks = 4;
 
 template <class T, int width>
-__global__ void __launch_bounds__(pool_threads, average_blocks_at_once)
+__global__ void __launch_bounds__(pool_threads, average_resident_blocks)
     average_pool_gradient(const T* dy, T* dx, PoolSizes sizes) {
-  const PoolPlace at(sizes, sizes.height, sizes.width, width);
+  const PoolPosition at(sizes, sizes.height, sizes.width, width);
   if (!at.exists) {
     return;
   }

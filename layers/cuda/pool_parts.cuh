@@ -58,13 +58,13 @@ __device__ inline Span covering(int pixel, int stride, int pad, int kernel, int 
 }
 
 // The position in the image at which the calling thread works.
-struct PoolPlace {
+struct PoolPosition {
   int n = 0, row = 0, column = 0, channel = 0;
   bool exists = false;
 
   // Finds the place in an image [n, rows, columns, channels] with `width` channels per thread. One
   // division for each axis: 32 bits are enough, since the launch has at most 2^31 threads.
-  __device__ PoolPlace(const PoolSizes& sizes, int rows, int columns, int width) {
+  __device__ PoolPosition(const PoolSizes& sizes, int rows, int columns, int width) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned vectors = static_cast<unsigned>(sizes.channels / width);
     const unsigned pixel = thread / vectors;

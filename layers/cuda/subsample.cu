@@ -22,7 +22,7 @@ __device__ void copy_pixel(const T* from, T* to) {
 
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads) keep_pixels(const T* x, T* y, PoolSizes sizes) {
-  const PoolPlace at(sizes, sizes.out_height, sizes.out_width, width);
+  const PoolPosition at(sizes, sizes.out_height, sizes.out_width, width);
   if (!at.exists) {
     return;
   }
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(pool_threads) keep_pixels(const T* x, T* y, Po
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads)
     spread_gradient(const T* dy, T* dx, PoolSizes sizes) {
-  const PoolPlace at(sizes, sizes.height, sizes.width, width);
+  const PoolPosition at(sizes, sizes.height, sizes.width, width);
   if (!at.exists) {
     return;
   }

@@ -96,10 +96,11 @@ inline Tile columns_of(const TensorDesc& image) {
 // Cuts the rows of a tile into at most as many blocks as the device holds at once: those of a
 // second wave would run mostly alone. A chunk of fewer than four rows per thread would spend more
 // time on its sums than on reading.
-inline Tile in_one_wave(Tile tile, std::int64_t at_once) {
+inline Tile in_one_wave(Tile tile, std::int64_t resident_blocks) {
   constexpr std::int64_t rows_per_thread = 4;
   const std::int64_t most = divide_up(tile.rows, tile.lines() * rows_per_thread);
-  const std::int64_t chunks = std::clamp<std::int64_t>(at_once / tile.column_groups, 1, most);
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(resident_blocks / tile.column_groups, 1, most);
   tile.height = divide_up(tile.rows, chunks);
   tile.chunks = static_cast<int>(divide_up(tile.rows, tile.height));
   return tile;
@@ -108,7 +109,7 @@ inline Tile in_one_wave(Tile tile, std::int64_t at_once) {
 // For a kernel without sums.
 template <class... Parameters>
 Tile in_one_wave(const Tile& tile, void (*kernel)(Parameters...)) {
-  return in_one_wave(tile, cnn::cuda::blocks_at_once(kernel, tile_threads, 0));
+  return in_one_wave(tile, cnn::cuda::max_resident_blocks(kernel, tile_threads, 0));
 }
 
 // Returns whether the tile of such an image is as wide as a byte of its mask: a 16-bit type and a
@@ -147,7 +148,7 @@ Tile sums_tile_of(const TensorDesc& image, const KernelOf& kernel_of) {
   with_type_and_width(image.type, tile.width, [&](auto tag, auto width) {
     constexpr std::size_t shared_bytes = sum_lines_bytes<float>(2 * decltype(width)::value);
     tile = in_one_wave(
-        tile, cnn::cuda::blocks_at_once(kernel_of(tag, width), tile_threads, shared_bytes));
+        tile, cnn::cuda::max_resident_blocks(kernel_of(tag, width), tile_threads, shared_bytes));
   });
   return tile;
 }

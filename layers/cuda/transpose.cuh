@@ -71,12 +71,12 @@ __global__ void __launch_bounds__(flat_threads)
   const std::int64_t width = few_rows ? of.rows : of.columns;
   for (std::int64_t i = flat_thread(); i < of.count * length; i += flat_stride()) {
     const std::int64_t base = i / length * of.rows * of.columns;
-    const std::int64_t place = i % length;
+    const std::int64_t along = i % length;
     for (std::int64_t k = 0; k < width; ++k) {
-      const std::int64_t apart = base + k * length + place;
-      const std::int64_t together = base + place * width + k;
-      const From value = from[few_rows ? apart : together];
-      to[few_rows ? together : apart] = from_float<To>(function(to_float(value)));
+      const std::int64_t strided = base + k * length + along;
+      const std::int64_t contiguous = base + along * width + k;
+      const From value = from[few_rows ? strided : contiguous];
+      to[few_rows ? contiguous : strided] = from_float<To>(function(to_float(value)));
     }
   }
 }
@@ -93,7 +93,7 @@ inline bool same_order(const TensorDesc& a, const TensorDesc& b) {
   return a.layout == b.layout || s.rank() != 4 || s[1] == 1 || s[2] * s[3] == 1;
 }
 
-// Writes to = function(from), each in nchw or nhwc; in place only if the order is the same.
+// Writes to = function(from), each in nchw or nhwc; in along only if the order is the same.
 template <class From, class To, class Function>
 void launch_reorder(const TensorView& from, const TensorView& to, Function function,
                     Stream& stream) {
@@ -102,7 +102,7 @@ void launch_reorder(const TensorView& from, const TensorView& to, Function funct
     return;
   }
   constexpr std::int64_t few = 8;
-  constexpr std::int64_t most_images = 65535;  // gridDim.y
+  constexpr std::int64_t max_images = 65535;  // gridDim.y
   const Matrices of = matrices_of(from.desc);
   if (std::min(of.rows, of.columns) <= few) {
     launch_flat(transpose_lines_of<From, To, Function>, of.count * std::max(of.rows, of.columns),
@@ -110,7 +110,7 @@ void launch_reorder(const TensorView& from, const TensorView& to, Function funct
     return;
   }
   const dim3 grid(launch_count(of.row_tiles() * of.column_tiles()),
-                  static_cast<unsigned>(std::min(of.count, most_images)));
+                  static_cast<unsigned>(std::min(of.count, max_images)));
   cnn::cuda::launch(transpose_tiles<From, To, Function>, grid,
                     dim3(transpose_edge, transpose_lines),
                     transpose_edge * (transpose_edge + 1) * sizeof(float), stream,

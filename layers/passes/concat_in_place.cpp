@@ -16,17 +16,17 @@ namespace {
 constexpr std::int64_t access_bytes = 16;
 
 // The result of a Concat with its operands, or the input of a Split with its results.
-struct Joint {
+struct ConcatGroup {
   TensorId whole{};
   std::vector<TensorId> parts;  // in the order of their channels
 };
 
-std::optional<Joint> joint_of(const Node& node) {
+std::optional<ConcatGroup> group_of(const Node& node) {
   if (as<Concat>(node) != nullptr) {
-    return Joint{.whole = node.outputs.front(), .parts = node.inputs};
+    return ConcatGroup{.whole = node.outputs.front(), .parts = node.inputs};
   }
   if (as<Split>(node) != nullptr) {
-    return Joint{.whole = node.inputs.front(), .parts = node.outputs};
+    return ConcatGroup{.whole = node.inputs.front(), .parts = node.outputs};
   }
   return std::nullopt;
 }
@@ -51,8 +51,8 @@ class Placement {
 
   void run() {
     for (const Node& node : graph_.nodes()) {
-      if (const std::optional<Joint> joint = joint_of(node)) {
-        place(*joint, node);
+      if (const std::optional<ConcatGroup> group = group_of(node)) {
+        place(*group, node);
       }
     }
   }
@@ -60,18 +60,18 @@ class Placement {
  private:
   using Places = std::map<TensorId, std::int64_t>;  // by part: its first channel in the whole
 
-  void place(const Joint& joint, const Node& node) {
-    if (!is_free(joint.whole)) {
+  void place(const ConcatGroup& group, const Node& node) {
+    if (!is_free(group.whole)) {
       return;
     }
     Places places;
     std::int64_t channel = 0, placed = 0;
-    for (const TensorId part : joint.parts) {
+    for (const TensorId part : group.parts) {
       const std::int64_t channels = graph_.info(part).desc.shape[1];
-      if (is_free(part) && fits(part, joint.whole, channel) &&
+      if (is_free(part) && fits(part, group.whole, channel) &&
           places.try_emplace(part, channel).second) {
-        // If the kernel of the joint itself takes no pitch, the other kernels need not be asked.
-        if (takes(node, places, joint.whole) && all_take(part, places, joint.whole)) {
+        // If the kernel of the group itself takes no pitch, the other kernels need not be asked.
+        if (takes(node, places, group.whole) && all_take(part, places, group.whole)) {
           placed += channels;
         } else {
           places.erase(part);
@@ -83,7 +83,7 @@ class Placement {
     // costs more memory than it saves.
     if (2 * placed >= channel) {
       for (const auto& [part, first] : places) {
-        graph_.place_inside(part, joint.whole, first);
+        graph_.place_inside(part, group.whole, first);
       }
     }
   }
@@ -140,17 +140,17 @@ Rewritten concat_in_place(const Graph& graph, const KernelTable& table) {
 InPlace count_in_place(const Graph& graph) {
   InPlace count;
   for (const Node& node : graph.nodes()) {
-    const std::optional<Joint> joint = joint_of(node);
-    if (!joint) {
+    const std::optional<ConcatGroup> group = group_of(node);
+    if (!group) {
       continue;
     }
     ++count.nodes;
     bool whole = true;
     std::int64_t channel = 0;
-    for (const TensorId part : joint->parts) {
+    for (const TensorId part : group->parts) {
       const TensorInfo& info = graph.info(part);
       const bool in_place =
-          info.alias && info.alias->root == joint->whole && info.alias->channel_offset == channel;
+          info.alias && info.alias->root == group->whole && info.alias->channel_offset == channel;
       (in_place ? count.bytes : count.copied_bytes) += info.desc.bytes();
       whole = whole && in_place;
       channel += info.desc.shape[1];

@@ -117,7 +117,7 @@ void append_copies(Rewriter& rewriter, const Node& node, const std::vector<Copy>
 
 }  // namespace
 
-Divided keep_copies(const Graph& graph, const KernelTable& table) {
+PrologueSplit keep_copies(const Graph& graph, const KernelTable& table) {
   const CopyFinder finder(graph, table);
   std::vector<bool> taken(graph.nodes().size());
   Rewriter rewriter(graph);  // a node for each node: every NodeId stays valid
@@ -134,7 +134,7 @@ Divided keep_copies(const Graph& graph, const KernelTable& table) {
     }
     append_copies(rewriter, node, copies);
   }
-  return divide(*rewriter.finish().graph, taken);
+  return split_prologue(*rewriter.finish().graph, taken);
 }
 
 }  // namespace cnn::layers

@@ -12,6 +12,6 @@ namespace cnn::layers {
 // if its result is a 16-bit tensor with the parameter's layout that nothing reads after the Update,
 // and if the Update has a kernel that writes it; every other Convert stays in the step. The layouts
 // of the graph must be settled.
-Divided keep_copies(const Graph& graph, const KernelTable& table);
+PrologueSplit keep_copies(const Graph& graph, const KernelTable& table);
 
 }  // namespace cnn::layers

@@ -20,7 +20,7 @@ std::vector<bool> find_mutated(const Graph& graph) {  // by TensorId
 
 }  // namespace
 
-Divided freeze_constants(const Graph& graph) {
+PrologueSplit freeze_constants(const Graph& graph) {
   const std::vector<bool> mutated = find_mutated(graph);
   std::vector<bool> constant(graph.tensors().size());
   for (std::size_t i = 0; i < constant.size(); ++i) {
@@ -40,7 +40,7 @@ Divided freeze_constants(const Graph& graph) {
     }
     taken.push_back(all);
   }
-  return divide(graph, taken);
+  return split_prologue(graph, taken);
 }
 
 }  // namespace cnn::layers

@@ -8,6 +8,6 @@ namespace cnn::layers {
 // Constant folding for inference graphs with settled layouts: moves every node that depends only on
 // saved variables that no node mutates to a prologue. Such nodes fold batch norms into weights, or
 // pack and narrow weights.
-Divided freeze_constants(const Graph& graph);
+PrologueSplit freeze_constants(const Graph& graph);
 
 }  // namespace cnn::layers

@@ -208,7 +208,7 @@ void emit_folded(Rewriter& rewriter, const Node& conv_node, const Node& norm_nod
   const auto value = [&](TensorId old) { return Value{&graph, rewriter.now(old)}; };
 
   std::vector<Value> fold{value(conv_node.inputs[1])};
-  for (std::size_t i = 1; i <= NormPlaces(scale).variance; ++i) {
+  for (std::size_t i = 1; i <= NormOperandIndices(scale).variance; ++i) {
     fold.push_back(value(norm_node.inputs[i]));
   }
   if (conv.attributes.bias) {

@@ -44,7 +44,7 @@ class Emitter {
   struct Sums {
     Value sum, squares;
   };
-  struct Normaliser {  // the coefficients of a norm of image x: y = a x + b
+  struct NormCoefficients {  // the coefficients of a norm of image x: y = a x + b
     Value x, mean, r, a, b;
     Value gate_a, gate_b;  // the values of a and b as rounded, in f32
   };
@@ -55,7 +55,7 @@ class Emitter {
     const Node& node = rewriter_.old().nodes()[i];
     std::vector<Value> in;
     if (conv.norm) {
-      const Normaliser& norm = normalisers_.at(*conv.norm);
+      const NormCoefficients& norm = coefficients_.at(*conv.norm);
       in = {norm.x, now(node.inputs[1]), norm.a, norm.b};
     } else {
       in = {now(node.inputs[0]), now(node.inputs[1])};
@@ -102,41 +102,41 @@ class Emitter {
         norm.form == NormPlan::Form::on_load ? x.desc().type : DataType::f32);
     const std::vector<Value> out =
         emit_all(finish, std::vector<Value>{sums.sum, sums.squares, gamma_of(node, a),
-                                            now(node.inputs[NormPlaces(a.scale).beta])});
+                                            now(node.inputs[NormOperandIndices(a.scale).beta])});
     rewriter_.moved(node.outputs[1], out[0].id);
     rewriter_.moved(node.outputs[2], out[1].id);
     const std::size_t in_f32 = out.size() - 2;
-    normalisers_[i] = {.x = x,
-                       .mean = out[0],
-                       .r = out[2],
-                       .a = out[3],
-                       .b = out[4],
-                       .gate_a = out[in_f32],
-                       .gate_b = out[in_f32 + 1]};
+    coefficients_[i] = {.x = x,
+                        .mean = out[0],
+                        .r = out[2],
+                        .a = out[3],
+                        .b = out[4],
+                        .gate_a = out[in_f32],
+                        .gate_b = out[in_f32 + 1]};
     if (norm.form == NormPlan::Form::stored) {
-      emit_stored(node, norm, normalisers_.at(i));
+      emit_stored(node, norm, coefficients_.at(i));
     }
   }
 
-  void emit_stored(const Node& node, const NormPlan& norm, const Normaliser& of) {
+  void emit_stored(const Node& node, const NormPlan& norm, const NormCoefficients& of) {
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
     std::vector<Value> in{of.x, of.a, of.b};
-    ScaleBias::Rest rest = ScaleBias::Rest::nothing;
+    ScaleBias::Residual residual = ScaleBias::Residual::none;
     if (norm.joined) {
-      const Normaliser& other = normalisers_.at(*norm.joined);
+      const NormCoefficients& other = coefficients_.at(*norm.joined);
       in.insert(in.end(), {other.x, other.a, other.b});
-      rest = ScaleBias::Rest::normalised;
+      residual = ScaleBias::Residual::normalised;
     } else if (a.residual) {
       in.push_back(now(node.inputs.back()));
-      rest = ScaleBias::Rest::image;
+      residual = ScaleBias::Residual::image;
     }
-    const std::vector<Value> out = emit_all(ScaleBias(a.relu, rest), in);
+    const std::vector<Value> out = emit_all(ScaleBias(a.relu, residual), in);
     rewriter_.moved(node.outputs.front(), out.front().id);
   }
 
   void emit_weights(const Node& node, NodeIndex norm) {
     const auto& op = *as<Conv2dBackwardWeights>(node);
-    const Normaliser& of = normalisers_.at(norm);
+    const NormCoefficients& of = coefficients_.at(norm);
     const Value dw = emit(FusedConvBackwardWeights(op.attributes.window, op.w_shape),
                           {of.x, of.a, of.b, now(node.inputs[1])});
     rewriter_.moved(node.outputs.front(), dw.id);
@@ -149,7 +149,7 @@ class Emitter {
   // norm.
   void emit_backward(const Node& node, const BackwardPlan& plan) {
     const Node& data = rewriter_.old().nodes()[plan.data];
-    const Normaliser& of = normalisers_.at(plan.norm);
+    const NormCoefficients& of = coefficients_.at(plan.norm);
     const BatchNormAttributes& a = as<BatchNormBackward>(node)->attributes;
     const std::int64_t channels = of.x.desc().shape[1];
     const std::vector<Value> out = emit_all(
@@ -170,7 +170,7 @@ class Emitter {
   Rewriter rewriter_;
   std::map<NodeIndex, Sums>
       sums_;  // by the node that makes them: a convolution, or the norm itself
-  std::map<NodeIndex, Normaliser> normalisers_;                // by norm
+  std::map<NodeIndex, NormCoefficients> coefficients_;         // by norm
   std::map<std::pair<std::int64_t, float>, Value> constants_;  // by length and value
 };
 

@@ -18,9 +18,9 @@ namespace {
 bool is_plain(const ConvAttributes& a) { return !a.depthwise && !a.bias && !a.residual && !a.relu; }
 
 // The producer and readers of each tensor, and the ops for which the table has kernels.
-class Surroundings {
+class GraphIndex {
  public:
-  Surroundings(const Graph& graph, const KernelTable& table, Layout image)
+  GraphIndex(const Graph& graph, const KernelTable& table, Layout image)
       : graph_(graph), table_(table), image_(image), readers_(graph.tensors().size()) {
     for (NodeIndex i = 0; i < graph.nodes().size(); ++i) {
       for (const TensorId input : node(i).inputs) {
@@ -63,13 +63,13 @@ TensorDesc vector_like(const TensorDesc& image, DataType type) {
 // Decides node by node, in the order of the graph: first the norms, then their gradients.
 class Planner {
  public:
-  Planner(const Surroundings& around, const PlainNorms& plain) : around_(around), plain_(plain) {
-    plan_.absorbed.resize(around.graph().nodes().size());
+  Planner(const GraphIndex& index, const PlainNorms& plain) : index_(index), plain_(plain) {
+    plan_.absorbed.resize(index.graph().nodes().size());
   }
 
   ConvFusion make() {
-    for (NodeIndex i = 0; i < around_.graph().nodes().size(); ++i) {
-      if (as<BatchNorm>(around_.node(i)) != nullptr && !plain_.contains(i)) {
+    for (NodeIndex i = 0; i < index_.graph().nodes().size(); ++i) {
+      if (as<BatchNorm>(index_.node(i)) != nullptr && !plain_.contains(i)) {
         plan_norm(i);
       }
     }
@@ -79,8 +79,8 @@ class Planner {
         plan_.convs[*norm.conv].statistics = true;
       }
     }
-    for (NodeIndex i = 0; i < around_.graph().nodes().size(); ++i) {
-      if (as<BatchNormBackward>(around_.node(i)) != nullptr) {
+    for (NodeIndex i = 0; i < index_.graph().nodes().size(); ++i) {
+      if (as<BatchNormBackward>(index_.node(i)) != nullptr) {
         plan_backward(i);
       }
     }
@@ -89,7 +89,7 @@ class Planner {
 
  private:
   const TensorDesc& image_of(NodeIndex norm) const {
-    return around_.desc(around_.node(norm).inputs.front());
+    return index_.desc(index_.node(norm).inputs.front());
   }
 
   // Returns whether the node is a plain convolution of the image `id`.
@@ -110,49 +110,49 @@ class Planner {
   }
 
   bool ask_conv(NodeIndex node, FusedConvAttributes attributes) const {
-    const Node& conv = around_.node(node);
+    const Node& conv = index_.node(node);
     attributes.window = as<Conv2d>(conv)->attributes.window;
-    const TensorDesc& x = around_.desc(conv.inputs[0]);
-    std::vector<TensorDesc> in{x, around_.desc(conv.inputs[1])};
+    const TensorDesc& x = index_.desc(conv.inputs[0]);
+    std::vector<TensorDesc> in{x, index_.desc(conv.inputs[1])};
     if (attributes.prologue) {
       in.insert(in.end(), 2, vector_like(x, x.type));
     }
-    return around_.runs(FusedConv(attributes), std::move(in));
+    return index_.runs(FusedConv(attributes), std::move(in));
   }
 
   // Returns the convolution that makes the norm's input, if it can output the statistics.
   std::optional<NodeIndex> summing_conv(const Node& norm) {
-    const std::optional<NodeIndex> made_by = around_.producer(norm.inputs.front());
-    const Conv2d* conv = made_by ? as<Conv2d>(around_.node(*made_by)) : nullptr;
+    const std::optional<NodeIndex> made_by = index_.producer(norm.inputs.front());
+    const Conv2d* conv = made_by ? as<Conv2d>(index_.node(*made_by)) : nullptr;
     const bool sums = conv != nullptr && is_plain(conv->attributes) &&
                       conv_runs(*made_by, {.window = {}, .statistics = true});
     return sums ? made_by : std::nullopt;
   }
 
   bool is_summed(NodeIndex conv) {
-    const TensorId y = around_.node(conv).outputs.front();
-    return std::ranges::any_of(around_.readers(y), [&](NodeIndex reader) {
-      const Node& node = around_.node(reader);
+    const TensorId y = index_.node(conv).outputs.front();
+    return std::ranges::any_of(index_.readers(y), [&](NodeIndex reader) {
+      const Node& node = index_.node(reader);
       return as<BatchNorm>(node) != nullptr && !plain_.contains(reader) &&
              summing_conv(node) == conv;
     });
   }
 
   bool statistics_run(NodeIndex node, DataType affine) const {
-    const auto& op = *as<BatchNorm>(around_.node(node));
+    const auto& op = *as<BatchNorm>(index_.node(node));
     const TensorDesc vector = vector_like(image_of(node), DataType::f32);
-    return around_.runs(FinishStatistics(1, op.attributes.epsilon, affine),
-                        std::vector<TensorDesc>(4, vector)) &&
-           (op.attributes.scale || around_.runs(Fill(vector.shape, 1), {}));
+    return index_.runs(FinishStatistics(1, op.attributes.epsilon, affine),
+                       std::vector<TensorDesc>(4, vector)) &&
+           (op.attributes.scale || index_.runs(Fill(vector.shape, 1), {}));
   }
 
   void plan_norm(NodeIndex i) {
     NormPlan norm;
-    norm.conv = summing_conv(around_.node(i));
+    norm.conv = summing_conv(index_.node(i));
     if (takes_prologues(i, norm)) {
       norm.form = NormPlan::Form::on_load;
-      for (const NodeIndex reader : around_.readers(around_.node(i).outputs.front())) {
-        if (as<Conv2d>(around_.node(reader)) != nullptr) {
+      for (const NodeIndex reader : index_.readers(index_.node(i).outputs.front())) {
+        if (as<Conv2d>(index_.node(reader)) != nullptr) {
           const bool alone = prologue_runs(reader, is_summed(reader));
           plan_.convs[reader] = {.norm = i, .statistics = alone ? is_summed(reader) : true};
         } else {
@@ -171,22 +171,22 @@ class Planner {
 
   // Returns whether all readers of the norm's output can normalise its input themselves.
   bool takes_prologues(NodeIndex i, const NormPlan& norm) {
-    const Node& node = around_.node(i);
+    const Node& node = index_.node(i);
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
     const TensorId image = node.outputs.front();
-    const std::vector<NodeIndex>& readers = around_.readers(image);
-    if (!a.relu || a.residual || readers.empty() || around_.is_read_by_host(image)) {
+    const std::vector<NodeIndex>& readers = index_.readers(image);
+    if (!a.relu || a.residual || readers.empty() || index_.is_read_by_host(image)) {
       return false;
     }
     const TensorDesc& x = image_of(i);
-    if (!statistics_run(i, x.type) || (!norm.conv && !around_.runs(ChannelSums(), {x}))) {
+    if (!statistics_run(i, x.type) || (!norm.conv && !index_.runs(ChannelSums(), {x}))) {
       return false;
     }
     return std::ranges::all_of(readers, [&](NodeIndex reader) {
-      if (convolves(around_.node(reader), image)) {
+      if (convolves(index_.node(reader), image)) {
         return prologue_runs(reader, is_summed(reader)) || prologue_runs(reader, true);
       }
-      return weights_run(around_.node(reader), image);
+      return weights_run(index_.node(reader), image);
     });
   }
 
@@ -195,21 +195,21 @@ class Planner {
     if (op == nullptr || !is_plain(op->attributes) || node.inputs[1] == image) {
       return false;
     }
-    const TensorDesc& x = around_.desc(image);
+    const TensorDesc& x = index_.desc(image);
     const TensorDesc vector = vector_like(x, x.type);
-    return around_.runs(FusedConvBackwardWeights(op->attributes.window, op->w_shape),
-                        {x, vector, vector, around_.desc(node.inputs[1])});
+    return index_.runs(FusedConvBackwardWeights(op->attributes.window, op->w_shape),
+                       {x, vector, vector, index_.desc(node.inputs[1])});
   }
 
   void plan_stored(NodeIndex i, NormPlan& norm) {
-    const BatchNormAttributes& a = as<BatchNorm>(around_.node(i))->attributes;
+    const BatchNormAttributes& a = as<BatchNorm>(index_.node(i))->attributes;
     if (a.residual) {
       norm.joined = joined_norm(i);
     }
-    const ScaleBias::Rest rest = norm.joined  ? ScaleBias::Rest::normalised
-                                 : a.residual ? ScaleBias::Rest::image
-                                              : ScaleBias::Rest::nothing;
-    if (scale_bias_runs(i, rest)) {
+    const ScaleBias::Residual residual = norm.joined  ? ScaleBias::Residual::normalised
+                                         : a.residual ? ScaleBias::Residual::image
+                                                      : ScaleBias::Residual::none;
+    if (scale_bias_runs(i, residual)) {
       norm.form = NormPlan::Form::stored;
       if (norm.joined) {
         plan_.norms[*norm.joined].form = NormPlan::Form::joined;
@@ -217,61 +217,62 @@ class Planner {
     }
   }
 
-  bool scale_bias_runs(NodeIndex i, ScaleBias::Rest rest) const {
+  bool scale_bias_runs(NodeIndex i, ScaleBias::Residual residual) const {
     const TensorDesc& x = image_of(i);
     const TensorDesc vector = vector_like(x, DataType::f32);
     std::vector<TensorDesc> in{x, vector, vector};
-    if (rest == ScaleBias::Rest::image) {
+    if (residual == ScaleBias::Residual::image) {
       in.push_back(x);
-    } else if (rest == ScaleBias::Rest::normalised) {
+    } else if (residual == ScaleBias::Residual::normalised) {
       in.insert(in.end(), {x, vector, vector});
     }
-    const BatchNormAttributes& a = as<BatchNorm>(around_.node(i))->attributes;
-    return around_.runs(ScaleBias(a.relu, rest), std::move(in));
+    const BatchNormAttributes& a = as<BatchNorm>(index_.node(i))->attributes;
+    return index_.runs(ScaleBias(a.relu, residual), std::move(in));
   }
 
   // Returns the norm that makes the residual of norm `i`, if nothing else reads it, so that its
   // output need not be stored.
   std::optional<NodeIndex> joined_norm(NodeIndex i) const {
-    const TensorId residual = around_.node(i).inputs.back();
-    const std::optional<NodeIndex> made_by = around_.producer(residual);
-    const BatchNorm* other = made_by ? as<BatchNorm>(around_.node(*made_by)) : nullptr;
+    const TensorId residual = index_.node(i).inputs.back();
+    const std::optional<NodeIndex> made_by = index_.producer(residual);
+    const BatchNorm* other = made_by ? as<BatchNorm>(index_.node(*made_by)) : nullptr;
     const bool joins = other != nullptr && !other->attributes.relu && !other->attributes.residual &&
-                       around_.node(*made_by).outputs.front() == residual &&
-                       around_.is_read_once(residual) && plan_.fused_norm(*made_by) != nullptr &&
-                       scale_bias_runs(i, ScaleBias::Rest::normalised);
+                       index_.node(*made_by).outputs.front() == residual &&
+                       index_.is_read_once(residual) && plan_.fused_norm(*made_by) != nullptr &&
+                       scale_bias_runs(i, ScaleBias::Residual::normalised);
     return joins ? made_by : std::nullopt;
   }
 
   void plan_backward(NodeIndex i) {
-    const Node& node = around_.node(i);
+    const Node& node = index_.node(i);
     const auto& op = *as<BatchNormBackward>(node);
     const BatchNormAttributes& a = op.attributes;
-    const TensorId dy = node.inputs[op.place_of_dy()];
-    const std::optional<NodeIndex> norm = around_.producer(node.inputs[NormPlaces(a.scale).mean]);
-    const std::optional<NodeIndex> made_by = around_.producer(dy);
+    const TensorId dy = node.inputs[op.index_of_dy()];
+    const std::optional<NodeIndex> norm =
+        index_.producer(node.inputs[NormOperandIndices(a.scale).mean]);
+    const std::optional<NodeIndex> made_by = index_.producer(dy);
     if (!a.relu || a.residual || op.joined || !norm || !plan_.fused_norm(*norm) || !made_by ||
-        !around_.is_read_once(dy)) {
+        !index_.is_read_once(dy)) {
       return;
     }
-    const Node& data = around_.node(*made_by);
+    const Node& data = index_.node(*made_by);
     const auto* conv = as<Conv2dBackwardData>(data);
     if (conv == nullptr || !is_plain(conv->attributes)) {
       return;
     }
-    const TensorDesc& x = around_.desc(node.inputs.front());
+    const TensorDesc& x = index_.desc(node.inputs.front());
     const TensorDesc vector = vector_like(x, DataType::f32);
-    if (around_.runs(ConvBackwardDataNorm(conv->attributes.window),
-                     {around_.desc(data.inputs[0]), around_.desc(data.inputs[1]), x, vector, vector,
-                      vector, vector}) &&
-        around_.runs(NormBackwardEnd(), {x, x, vector, vector, vector, vector, vector}) &&
-        around_.runs(Fill(vector.shape, 0), {}) && around_.runs(Fill(vector.shape, 1), {})) {
+    if (index_.runs(ConvBackwardDataNorm(conv->attributes.window),
+                    {index_.desc(data.inputs[0]), index_.desc(data.inputs[1]), x, vector, vector,
+                     vector, vector}) &&
+        index_.runs(NormBackwardEnd(), {x, x, vector, vector, vector, vector, vector}) &&
+        index_.runs(Fill(vector.shape, 0), {}) && index_.runs(Fill(vector.shape, 1), {})) {
       plan_.backward[i] = {.norm = *norm, .data = *made_by};
       plan_.absorbed[*made_by] = true;
     }
   }
 
-  const Surroundings& around_;
+  const GraphIndex& index_;
   const PlainNorms& plain_;
   ConvFusion plan_;
   std::map<std::tuple<NodeIndex, bool, bool>, bool> answers_;  // node, prologue, statistics
@@ -281,8 +282,8 @@ class Planner {
 
 ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image,
                             const PlainNorms& plain) {
-  const Surroundings around(graph, table, image);
-  return Planner(around, plain).make();
+  const GraphIndex index(graph, table, image);
+  return Planner(index, plain).make();
 }
 
 }  // namespace cnn::layers

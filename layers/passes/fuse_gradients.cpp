@@ -25,7 +25,7 @@ std::optional<NodeId> own_sum(const Graph& graph, const std::vector<std::size_t>
   if (norm == nullptr || norm->joined) {
     return std::nullopt;
   }
-  const TensorId dy = node.inputs[norm->place_of_dy()];
+  const TensorId dy = node.inputs[norm->index_of_dy()];
   const std::optional<NodeId> made_by = graph.producer(dy);
   if (!made_by || readers[index_of(dy)] != 1 || graph.info(dy).desc.bytes() > largest) {
     return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<NodeId> own_sum(const Graph& graph, const std::vector<std::size_t>
 void emit_joined(Rewriter& rewriter, const Node& node, const Node& sum) {
   const auto& norm = *as<BatchNormBackward>(node);
   std::vector<TensorId> inputs = node.inputs;
-  const auto dy = inputs.begin() + static_cast<std::ptrdiff_t>(norm.place_of_dy());
+  const auto dy = inputs.begin() + static_cast<std::ptrdiff_t>(norm.index_of_dy());
   *dy = sum.inputs[0];
   inputs.insert(dy + 1, sum.inputs[1]);
   rewriter.copy(std::make_shared<const BatchNormBackward>(norm.attributes, true), inputs,
@@ -56,7 +56,7 @@ std::shared_ptr<const Op> with_mask(const Node& node) {
   }
   if (const auto* blend = as<ScaleBias>(node)) {
     const bool fits = blend->relu && !blend->mask;
-    return fits ? std::make_shared<const ScaleBias>(true, blend->rest, true) : nullptr;
+    return fits ? std::make_shared<const ScaleBias>(true, blend->residual, true) : nullptr;
   }
   return nullptr;
 }
@@ -141,7 +141,7 @@ Value emit_in_place_of(Rewriter& rewriter, const Node& node, std::shared_ptr<con
 
 }  // namespace
 
-Rewritten join_gradients(const Graph& graph, std::size_t largest) {
+Rewritten fuse_gradient_adds(const Graph& graph, std::size_t largest) {
   const std::vector<std::size_t> readers = count_readers(graph);
   std::vector<std::optional<NodeId>> sums;
   std::vector<bool> absorbed(graph.nodes().size());
@@ -163,7 +163,7 @@ Rewritten join_gradients(const Graph& graph, std::size_t largest) {
   return rewriter.finish();
 }
 
-Rewritten mask_gates(const Graph& graph, const KernelTable& table, Layout image) {
+Rewritten store_relu_masks(const Graph& graph, const KernelTable& table, Layout image) {
   const MaskPlan plan(graph, table, image);
   std::map<TensorId, Value> masks;  // by their image in the old graph
   Rewriter rewriter(graph);

@@ -14,13 +14,13 @@ namespace cnn::layers {
 // norm that adds keeps both gradients alive, while an Add may overwrite one of them. Values stay
 // the same, in f32 bitwise.
 inline constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
-Rewritten join_gradients(const Graph& graph, std::size_t largest = any_size);
+Rewritten fuse_gradient_adds(const Graph& graph, std::size_t largest = any_size);
 
 // Replaces images that are kept only for the sign of a ReLU by masks of one bit per element, see
 // relu_mask.h: a BatchNorm or ScaleBias whose output gates a BatchNormBackward also outputs its
 // mask, and the gradient reads the mask. Rewrites only nodes for which the table has kernels when
 // images lie in layout `image`. Follows fuse_convolutions(), which does not expect masks. Values
 // stay the same.
-Rewritten mask_gates(const Graph& graph, const KernelTable& table, Layout image);
+Rewritten store_relu_masks(const Graph& graph, const KernelTable& table, Layout image);
 
 }  // namespace cnn::layers

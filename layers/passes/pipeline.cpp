@@ -8,6 +8,7 @@
 #include "layers/batch_norm.h"
 #include "layers/fused_conv.h"
 #include "layers/passes/autodiff.h"
+#include "layers/passes/commute_relu_pool.h"
 #include "layers/passes/concat_in_place.h"
 #include "layers/passes/copies.h"
 #include "layers/passes/freeze.h"
@@ -15,7 +16,6 @@
 #include "layers/passes/fuse_conv.h"
 #include "layers/passes/layout.h"
 #include "layers/passes/node_names.h"
-#include "layers/passes/pooled_gates.h"
 #include "layers/passes/rewriter.h"
 #include "layers/passes/slice_batch.h"
 #include "layers/passes/slice_norms.h"
@@ -37,8 +37,8 @@ std::shared_ptr<Graph> fuse_across(std::shared_ptr<Graph> graph, const KernelTab
   if (options.fusion == Fusion::conv) {
     graph = fuse_convolutions(*graph, table, options.layout, plain).graph;
   }
-  graph = gate_pooled_gradients(*graph).graph;
-  graph = join_gradients(*graph, options.max_fused_grad_add_bytes).graph;
+  graph = commute_relu_pool(*graph).graph;
+  graph = fuse_gradient_adds(*graph, options.max_fused_grad_add_bytes).graph;
   return graph;
 }
 
@@ -49,7 +49,7 @@ std::shared_ptr<Graph> slice_or_mask(std::shared_ptr<Graph> graph, const KernelT
     graph = slice_norms(*graph, options.slices).graph;
   }
   const bool masks = options.fusion != Fusion::none;
-  return masks ? mask_gates(*graph, table, options.layout).graph : graph;
+  return masks ? store_relu_masks(*graph, table, options.layout).graph : graph;
 }
 
 PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelTable& table,

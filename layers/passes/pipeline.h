@@ -45,7 +45,7 @@ struct PipelineOptions {
   std::optional<TensorId> loss;   // f32 []: appends the training step. Nothing: inference
   TrainingOptions training = {};  // used only with a loss
   // Sums of two gradients that are larger than this many bytes stay Add nodes of their own instead
-  // of parts of a batch norm, which saves memory; see join_gradients().
+  // of parts of a batch norm, which saves memory; see fuse_gradient_adds().
   std::size_t max_fused_grad_add_bytes = any_size;
   // Computes the batch in this many slices where the graph allows it: see slice_norms() for the
   // training of graphs with batch norms, whose convolutions are then not fused with norms, and
@@ -64,8 +64,8 @@ struct NormForms {
 };
 
 struct PipelineResult {
-  Divided graphs;   // with settled layouts, ready to be planned
-  Fusion fusion{};  // the extent reached: conv if any convolution is fused
+  PrologueSplit graphs;  // with settled layouts, ready to be planned
+  Fusion fusion{};       // the extent reached: conv if any convolution is fused
   NormForms norms;
   Slicing slicing;
 };

@@ -10,9 +10,9 @@
 namespace cnn::layers {
 namespace {
 
-class Division {
+class PrologueSplitter {
  public:
-  Division(const Graph& graph, const std::vector<bool>& taken)
+  PrologueSplitter(const Graph& graph, const std::vector<bool>& taken)
       : graph_(graph), taken_(taken), needed_(graph.tensors().size()) {
     for (std::size_t n = 0; n < taken.size(); ++n) {
       for (const TensorId input : graph.nodes()[n].inputs) {
@@ -104,12 +104,12 @@ class Division {
 
 }  // namespace
 
-Divided divide(const Graph& graph, const std::vector<bool>& taken) {
-  check(taken.size() == graph.nodes().size(), "divide: one entry for each node");
-  const Division division(graph, taken);
-  Divided divided{.step = division.step(), .prologue = nullptr};
+PrologueSplit split_prologue(const Graph& graph, const std::vector<bool>& taken) {
+  check(taken.size() == graph.nodes().size(), "split_prologue: one entry for each node");
+  const PrologueSplitter splitter(graph, taken);
+  PrologueSplit divided{.step = splitter.step(), .prologue = nullptr};
   if (std::ranges::find(taken, true) != taken.end()) {
-    divided.prologue = division.prologue();
+    divided.prologue = splitter.prologue();
   }
   return divided;
 }

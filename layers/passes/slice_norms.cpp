@@ -43,10 +43,10 @@ bool is_per_image(const Node& node) {
 // Returns whether an operand is a batch of images; others are parameters and statistics.
 bool is_image_operand(const Node& node, std::size_t input) {
   if (const auto* norm = as<BatchNorm>(node)) {
-    return input == 0 || input >= NormPlaces(norm->attributes.scale).mean;
+    return input == 0 || input >= NormOperandIndices(norm->attributes.scale).mean;
   }
   if (const auto* norm = as<BatchNormBackward>(node)) {
-    return input == 0 || input >= norm->place_of_dy();
+    return input == 0 || input >= norm->index_of_dy();
   }
   if (const auto* conv = as<Conv2d>(node)) {
     return input == 0 || input >= (conv->attributes.bias ? 3U : 2U);
@@ -333,7 +333,7 @@ class StepSlicer {
   void emit_normalised(const Node& node, std::int64_t slice) {
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
     std::vector<Value> in = operands(node, slice);
-    const auto at = in.begin() + static_cast<std::ptrdiff_t>(NormPlaces(a.scale).mean);
+    const auto at = in.begin() + static_cast<std::ptrdiff_t>(NormOperandIndices(a.scale).mean);
     in.insert(at, {now(node.outputs[1]), now(node.outputs[2])});
     set_part(node.outputs[0], slice, emit_all(BatchNormInference(a), in).front());
   }
@@ -356,7 +356,7 @@ class StepSlicer {
                                static_cast<double>(x.shape.elements() / x.shape[1]),
                                norm.joined && !is_gated);
     std::vector<Value> in;
-    for (std::size_t i = 0; i < norm.place_of_dy(); ++i) {
+    for (std::size_t i = 0; i < norm.index_of_dy(); ++i) {
       in.push_back(operand(node, i, slice));
     }
     const auto& [dbeta, dgamma] = sums_.at(&node);
@@ -364,7 +364,7 @@ class StepSlicer {
     if (is_gated) {
       in.push_back(part(node.outputs.back(), slice));
     } else {
-      for (std::size_t i = norm.place_of_dy(); i < node.inputs.size(); ++i) {
+      for (std::size_t i = norm.index_of_dy(); i < node.inputs.size(); ++i) {
         in.push_back(operand(node, i, slice));
       }
     }

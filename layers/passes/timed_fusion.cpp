@@ -206,9 +206,9 @@ PlainNorms norms_faster_plain(const Graph& graph, std::span<const NodeIndex> fus
   Descent descent(build, seconds);
   // Every change shortens the sum, so the descent ends by itself; the bound limits its time for
   // networks with very many kinds.
-  constexpr int most_sweeps = 4;
+  constexpr int max_sweeps = 4;
   bool improved = true;
-  for (int sweep = 0; improved && sweep < most_sweeps; ++sweep) {
+  for (int sweep = 0; improved && sweep < max_sweeps; ++sweep) {
     improved = false;
     for (const PlainNorms& kind : kinds) {
       improved = descent.accept(toggled(descent.plain(), kind)) || improved;

@@ -11,9 +11,9 @@ namespace cnn {
 // processors than cpu_set_t has bits. No member allocates.
 class CpuMask {
  public:
-  static constexpr int most_cpus = 8192;
+  static constexpr int max_cpus = 8192;
 
-  void add(int cpu);  // 0 <= cpu < most_cpus
+  void add(int cpu);  // 0 <= cpu < max_cpus
   bool has(int cpu) const;
   bool read();                        // reads the calling thread's affinity; false: errno says why
   bool bind() const;                  // pins the calling thread; false: the system refuses
@@ -21,9 +21,9 @@ class CpuMask {
 
  private:
   static constexpr std::size_t bits = 8 * sizeof(cpu_set_t);
-  static constexpr std::size_t bytes = most_cpus / 8;
+  static constexpr std::size_t bytes = max_cpus / 8;
 
-  std::array<cpu_set_t, most_cpus / bits> sets_{};
+  std::array<cpu_set_t, max_cpus / bits> sets_{};
 };
 
 // Pins the calling thread to one processor for the lifetime of the object, if the system permits.

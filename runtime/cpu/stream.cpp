@@ -62,7 +62,7 @@ void CpuStream::pin(const std::vector<int>& cpus) {
   CpuMask mask;
   std::string list;
   for (const int cpu : cpus) {
-    check(cpu >= 0 && cpu < CpuMask::most_cpus, "a core's number is out of range");
+    check(cpu >= 0 && cpu < CpuMask::max_cpus, "a core's number is out of range");
     mask.add(cpu);
     list += (list.empty() ? "" : ",") + std::to_string(cpu);
   }

@@ -127,7 +127,7 @@ std::size_t CudaDevice::memory_bytes() const {
 
 std::unique_ptr<Stream> CudaDevice::make_stream(Lane lane) {
   select();
-  return std::make_unique<CudaStream>(priority_of(lane), clock_, look_);
+  return std::make_unique<CudaStream>(priority_of(lane), clock_, poll_);
 }
 
 std::unique_ptr<Event> CudaDevice::make_event() {

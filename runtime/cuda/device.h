@@ -58,7 +58,7 @@ class CudaDevice final : public Device {
 
   // Sets the callback of all streams, existing ones too, for waits that may never end, such as for
   // a message of another rank. Must not be called while a thread waits for a stream.
-  void on_poll(Look look) { *look_ = std::move(look); }
+  void on_poll(PollCallback poll) { *poll_ = std::move(poll); }
 
  private:
   // Makes the device current for the calling thread; almost free if it already is.
@@ -67,7 +67,7 @@ class CudaDevice final : public Device {
   int ordinal_;
   DeviceFacts facts_;
   std::shared_ptr<DeviceClock> clock_;
-  std::shared_ptr<Look> look_ = std::make_shared<Look>();
+  std::shared_ptr<PollCallback> poll_ = std::make_shared<PollCallback>();
 };
 
 }  // namespace cnn::cuda

@@ -19,12 +19,13 @@
 namespace cnn::cuda {
 
 // The shared memory that every block may use without a larger limit, in bytes.
-inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
+inline constexpr std::size_t default_shared_bytes = 48U << 10U;
 
 // Returns the blocks that the device holds at once; see occupancy.h.
 template <class... Parameters>
-std::int64_t blocks_at_once(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
-  return blocks_at_once(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
+std::int64_t max_resident_blocks(void (*kernel)(Parameters...), int threads,
+                                 std::size_t shared_bytes) {
+  return max_resident_blocks(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
 }
 
 // Enqueues kernel<<<grid, block, shared_bytes>>>(args...). Throws Error if the launch is refused.
@@ -32,7 +33,7 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Stream& stream, Arguments&&... arguments) {
   const auto* entry = reinterpret_cast<const void*>(kernel);
-  if (shared_bytes > usual_shared_bytes) {
+  if (shared_bytes > default_shared_bytes) {
     check(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)));
   }

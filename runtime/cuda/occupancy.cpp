@@ -12,7 +12,7 @@ constexpr std::int64_t blocks_of_h100 = 132 * 4;
 
 }  // namespace
 
-std::int64_t blocks_at_once(const void* entry, int threads, std::size_t shared_bytes) {
+std::int64_t max_resident_blocks(const void* entry, int threads, std::size_t shared_bytes) {
   static const bool has_device = count_devices().devices > 0;  // failing drivers are slow
   if (!has_device) {
     return blocks_of_h100;

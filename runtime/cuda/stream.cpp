@@ -42,9 +42,9 @@ EventHandle make_event(unsigned flags) {
   return EventHandle(event);
 }
 
-void DeviceClock::take(cudaStream_t stream) {
+void DeviceClock::acquire(cudaStream_t stream) {
   const std::scoped_lock lock(mutex_);
-  if (out_ == 0) {
+  if (acquired_ == 0) {
     if (origin_ == nullptr) {
       origin_ = make_event(cudaEventDefault);
     }
@@ -52,10 +52,10 @@ void DeviceClock::take(cudaStream_t stream) {
     check(cudaEventSynchronize(origin_.get()));
     origin_time_ = std::chrono::steady_clock::now();
   }
-  ++out_;
+  ++acquired_;
 }
 
-DeviceClock::TimePoint DeviceClock::moment(cudaEvent_t reached) const {
+DeviceClock::TimePoint DeviceClock::time_of(cudaEvent_t reached) const {
   const std::scoped_lock lock(mutex_);
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, origin_.get(), reached));
@@ -63,9 +63,9 @@ DeviceClock::TimePoint DeviceClock::moment(cudaEvent_t reached) const {
   return origin_time_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(elapsed);
 }
 
-void DeviceClock::give_back(std::size_t events) {
+void DeviceClock::release(std::size_t events) {
   const std::scoped_lock lock(mutex_);
-  out_ -= events;
+  acquired_ -= events;
 }
 
 void HostFailure::keep(std::exception_ptr error) {
@@ -90,8 +90,8 @@ void HostFailure::rethrow() {
 }
 
 CudaStream::CudaStream(int priority, std::shared_ptr<DeviceClock> clock,
-                       std::shared_ptr<const Look> look)
-    : clock_(std::move(clock)), look_(std::move(look)) {
+                       std::shared_ptr<const PollCallback> poll)
+    : clock_(std::move(clock)), poll_(std::move(poll)) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
   stream_.reset(stream, Destroy<cudaStreamDestroy>());
@@ -137,31 +137,31 @@ void CudaStream::stamp(std::chrono::steady_clock::time_point& at) {
   if (stamped_ == stamps_.size()) {
     stamps_.push_back({.event = make_event(cudaEventDefault)});
   }
-  clock_->take(stream_.get());
+  clock_->acquire(stream_.get());
   Stamp& stamp = stamps_[stamped_++];
   stamp.at = &at;
   check(cudaEventRecord(stamp.event.get(), stream_.get()));
 }
 
-void CudaStream::settle_stamps(bool reached) {
+void CudaStream::resolve_stamps(bool reached) {
   const std::size_t stamped = std::exchange(stamped_, 0);
   for (std::size_t s = 0; reached && s < stamped; ++s) {
-    *stamps_[s].at = clock_->moment(stamps_[s].event.get());
+    *stamps_[s].at = clock_->time_of(stamps_[s].event.get());
   }
-  clock_->give_back(stamped);
+  clock_->release(stamped);
 }
 
 // Without a callback it blocks; with one it polls, which delays the end by at most one call.
 cudaError_t CudaStream::wait_for_all() {
-  if (!*look_) {
+  if (!*poll_) {
     return cudaStreamSynchronize(stream_.get());
   }
   cudaError_t status = cudaStreamQuery(stream_.get());
   while (status == cudaErrorNotReady) {
-    (*look_)(true);
+    (*poll_)(true);
     status = cudaStreamQuery(stream_.get());
   }
-  (*look_)(false);
+  (*poll_)(false);
   return status;
 }
 
@@ -170,10 +170,10 @@ void CudaStream::synchronize() {
   try {
     status = wait_for_all();
   } catch (...) {
-    settle_stamps(false);
+    resolve_stamps(false);
     throw;
   }
-  settle_stamps(status == cudaSuccess);
+  resolve_stamps(status == cudaSuccess);
   check(status);
   failure_.rethrow();
 }

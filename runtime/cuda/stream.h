@@ -39,15 +39,15 @@ class DeviceClock {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   // Called before an event is recorded: sets the origin, unless outstanding events count from it.
-  void take(cudaStream_t stream);
-  TimePoint moment(cudaEvent_t reached) const;
-  void give_back(std::size_t events);
+  void acquire(cudaStream_t stream);
+  TimePoint time_of(cudaEvent_t reached) const;
+  void release(std::size_t events);
 
  private:
   mutable std::mutex mutex_;
   EventHandle origin_;
   TimePoint origin_time_;
-  std::size_t out_ = 0;
+  std::size_t acquired_ = 0;
 };
 
 // The first error of host work on a stream.
@@ -71,14 +71,15 @@ struct HostTask {
 
 // A callback that runs while a thread waits for a device: repeatedly with true, and once with false
 // when the wait is over. An exception from it ends the wait.
-using Look = std::function<void(bool waiting)>;
+using PollCallback = std::function<void(bool waiting)>;
 
 // A CUDA stream that does not synchronise with the default stream. After an error of host work, the
 // stream skips further host work until synchronize() has thrown it; kernels and copies still run.
 class CudaStream final : public Stream, public SharedHandle {
  public:
-  // look: shared with the device, which may set it later; empty: the host waits without polling.
-  CudaStream(int priority, std::shared_ptr<DeviceClock> clock, std::shared_ptr<const Look> look);
+  // poll: shared with the device, which may set it later; empty: the host waits without polling.
+  CudaStream(int priority, std::shared_ptr<DeviceClock> clock,
+             std::shared_ptr<const PollCallback> poll);
   ~CudaStream() override;  // finishes what is queued
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -105,14 +106,14 @@ class CudaStream final : public Stream, public SharedHandle {
 
   HostTask& free_task();  // blocks while all tasks are pending
   cudaError_t wait_for_all();
-  void settle_stamps(bool reached);
+  void resolve_stamps(bool reached);
 
   std::array<HostTask, task_count> tasks_;
   std::size_t next_task_ = 0;
   std::deque<HostTask>* recorded_ = nullptr;
   HostFailure failure_;
   std::shared_ptr<DeviceClock> clock_;
-  std::shared_ptr<const Look> look_;
+  std::shared_ptr<const PollCallback> poll_;
   std::vector<Stamp> stamps_;  // all that exist, for reuse
   std::size_t stamped_ = 0;    // of stamps_: in use since the last synchronize()
   std::shared_ptr<CUstream_st> stream_;

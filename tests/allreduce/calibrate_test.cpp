@@ -64,7 +64,7 @@ std::vector<double> values_of(const Links& links) {
           links.rank,
           links.host,
           links.memory,
-          links.meeting.value_or(-1)};
+          links.barrier.value_or(-1)};
 }
 
 TEST(Calibration, GivesAllRanksTheSameLinks) {
@@ -77,7 +77,7 @@ TEST(Calibration, GivesAllRanksTheSameLinks) {
     EXPECT_TRUE(std::isfinite(value) && value >= 0) << value;
   }
   EXPECT_GT(all[0].memory, 0);
-  EXPECT_TRUE(all[0].meeting);
+  EXPECT_TRUE(all[0].barrier);
   EXPECT_EQ(all[0].host, assumed.host);
 }
 
@@ -93,7 +93,7 @@ TEST(Calibration, MeasuresBetweenHostsToo) {
     }
     EXPECT_GT(all[0].host, 0);
     EXPECT_EQ(all[0].memory, assumed.memory);
-    EXPECT_FALSE(all[0].meeting);
+    EXPECT_FALSE(all[0].barrier);
   }
 }
 
@@ -108,7 +108,7 @@ TEST(Calibration, GivesNoLinkMoreThanTheHardwareHas) {
     EXPECT_EQ(speeds.sources.rank == Source::derived, speeds.links.rank == memory / 3);
     EXPECT_EQ(speeds.sources.host, Source::assumed);
     EXPECT_GE(speeds.links.latency, speeds.limits.hop);
-    EXPECT_GE(speeds.links.meeting.value(), speeds.limits.hop);
+    EXPECT_GE(speeds.links.barrier.value(), speeds.limits.hop);
   }
 }
 

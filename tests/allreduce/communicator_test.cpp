@@ -45,29 +45,29 @@ TEST(BucketCommunicator, ReducesEachBucketByItsFastestAlgorithm) {
   EXPECT_EQ(errors, std::vector<std::string>(4));
 }
 
-// A rank that ends at one of its meetings.
+// A rank that ends at one of its barriers.
 class EndingTransport final : public ForwardingTransport {
  public:
-  EndingTransport(Transport& transport, int meetings)
-      : ForwardingTransport(transport), meetings_(meetings) {}
+  EndingTransport(Transport& transport, int barriers)
+      : ForwardingTransport(transport), barriers_(barriers) {}
   void ends_in_this_reduction() { counts_ = true; }
   void arrive(std::span<const int> group, std::size_t channel) override {
-    if (counts_ && meetings_-- == 0) {
+    if (counts_ && barriers_-- == 0) {
       throw Error("the end");
     }
     ForwardingTransport::arrive(group, channel);
   }
 
  private:
-  int meetings_;
+  int barriers_;
   bool counts_ = false;
 };
 
 // Returns what rank 0 says of rank 1, which ends in its third reduction of a bucket after so many
-// meetings.
-std::string verdict(int meetings, bool with_steps) {
+// barriers.
+std::string verdict(int barriers, bool with_steps) {
   const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
-    EndingTransport ending(transport, meetings);
+    EndingTransport ending(transport, barriers);
     BucketCommunicator communicator(ending, *tests::usable_loops().back(),
                                     {.topology = ranks_on_hosts(1, 2),
                                      .rules = {{.algorithm = &find("shared"), .options = {}}}});

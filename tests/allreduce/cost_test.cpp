@@ -49,7 +49,7 @@ TEST(Cost, CountsAddingAndPosting) {
   EXPECT_NEAR(seconds("direct", ranks_on_hosts(2, 1), 1'000'000, {}, links), 4e-3 + 4e-3 + 2e-3,
               1e-4);
   const Links memory{.latency = 1e-6, .memory = 1e9};
-  // Two meetings; two buffers read and two written by two ranks.
+  // Two barriers; two buffers read and two written by two ranks.
   EXPECT_NEAR(seconds("shared", ranks_on_hosts(1, 2), 1'000'000, {}, memory), 8e-3 + 2e-6, 1e-6);
 }
 
@@ -106,7 +106,7 @@ TEST(Cost, SaysWhenRanksWaitForever) {
 // Also where links between hosts are so fast that adding counts.
 TEST(Cost, IsNoLessThanTheBoundWhereHostsSumInMemory) {
   for (const double host : {1e8, 1e11}) {
-    const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .meeting = 1e-7};
+    const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .barrier = 1e-7};
     for (const Topology& topology : {ranks_on_hosts(2, 4), ranks_on_hosts(1, 4)}) {
       for (const Candidate& candidate :
            candidates(topology, {.elements = 1 << 20U, .peers_memory = true}, links)) {

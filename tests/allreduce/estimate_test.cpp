@@ -84,7 +84,7 @@ TEST(Estimate, TakesTheDimensionsOfAGridOneAfterAnother) {
 }
 
 TEST(Estimate, ReadsTheMemoryOfPeersTwice) {
-  const Links links{.latency = 0, .memory = 1e9, .meeting = 1e-3};
+  const Links links{.latency = 0, .memory = 1e9, .barrier = 1e-3};
   EXPECT_DOUBLE_EQ(estimated("shared", ranks_on_hosts(1, 4), links).seconds, 2 * 4e-3 + 2e-3);
   Topology nodes = ranks_on_hosts(1, 4);
   nodes.numa_node_of = {0, 0, 1, 1};
@@ -92,7 +92,7 @@ TEST(Estimate, ReadsTheMemoryOfPeersTwice) {
   remote.remote_memory = 0.25e9;
   EXPECT_DOUBLE_EQ(estimated("shared", nodes, remote).seconds, 2 * 4e-3 * (0.5 + 0.5 * 4) + 2e-3)
       << "half of it on the other node";
-  remote.meeting = 0;
+  remote.barrier = 0;
   EXPECT_LT(estimated("shared_by_node", nodes, remote, {.chunks = 10}).seconds,
             estimated("shared", nodes, remote, {.chunks = 10}).seconds)
       << "it reads the other node's memory half as often";

@@ -35,7 +35,7 @@ class Ranks {
     for (int i = 0; i < periods; ++i) {
       now_ += period;
       deliver();
-      most_sent_ = 0;
+      max_sent_ = 0;
       for (int rank = 0; rank < std::ssize(detectors_); ++rank) {
         if (!dead_.contains(rank)) {
           beat(rank);
@@ -55,7 +55,7 @@ class Ranks {
     }
     return reported;
   }
-  std::size_t most_sent() const { return most_sent_; }  // by a rank in the latest period
+  std::size_t max_sent() const { return max_sent_; }  // by a rank in the latest period
   const FailureDetector& of(int rank) const { return detectors_[static_cast<std::size_t>(rank)]; }
   const std::set<int>& dead() const { return dead_; }
 
@@ -71,7 +71,7 @@ class Ranks {
     for (const auto& [to, heartbeat] : heartbeats) {
       in_flight_.push_back({rank, to, heartbeat});
     }
-    most_sent_ = std::max(most_sent_, heartbeats.size());
+    max_sent_ = std::max(max_sent_, heartbeats.size());
   }
   void deliver() {
     for (const Message& message : in_flight_) {
@@ -89,7 +89,7 @@ class Ranks {
   std::set<std::pair<int, int>> cut_;
   std::vector<Message> in_flight_;
   Duration now_{};
-  std::size_t most_sent_ = 0;
+  std::size_t max_sent_ = 0;
 };
 
 constexpr int until_reported = timeout / period + 3;  // periods
@@ -125,12 +125,12 @@ TEST(FailureDetector, SendsLogarithmicallyManyHeartbeats) {
         std::tuple(128, 8, 7U), std::tuple(1, 16, 0U)}) {
     Ranks ranks(ranks_on_hosts(hosts, each));
     ranks.pass(3);
-    EXPECT_EQ(ranks.most_sent(), most) << hosts << " hosts";
+    EXPECT_EQ(ranks.max_sent(), most) << hosts << " hosts";
     for (int rank = 0; rank < hosts * each; ++rank) {
       ranks.wait_for(rank, (rank + 3) % (hosts * each));
     }
     ranks.pass(3);  // one probe and one reply more
-    EXPECT_LE(ranks.most_sent(), most + 2) << hosts << " hosts";
+    EXPECT_LE(ranks.max_sent(), most + 2) << hosts << " hosts";
   }
 }
 

@@ -79,7 +79,7 @@ Links random_links(std::mt19937& random) {
           .rank = draw(1e8, 1e11),
           .host = draw(1e7, 1e11),
           .memory = draw(1e9, 1e11),
-          .meeting = draw(1e-8, 1e-5)};
+          .barrier = draw(1e-8, 1e-5)};
 }
 
 TEST(Bound, IsNeverUndercutByAnyAlgorithmInTheSimulator) {
@@ -152,15 +152,15 @@ TEST(LowerBound, CountsNoByteThatAListDoesNotMove) {
   for (const Case& one : all_cases()) {
     for (const std::size_t elements : sizes) {
       MachineTraffic traffic = traffic_of(one, elements);
-      double most_out = 0, memory_of_a_rank = 0;
+      double max_out = 0, memory_of_a_rank = 0;
       for (const auto& [machine, bytes] : traffic.memory) {
         const auto ranks = std::ranges::count(one.topology.host_of, machine);
         memory_of_a_rank = std::max(memory_of_a_rank, bytes / static_cast<double>(ranks));
-        most_out = std::max(most_out, traffic.out[machine]);
+        max_out = std::max(max_out, traffic.out[machine]);
       }
       ASSERT_GE(memory_of_a_rank * (1 + 1e-12), bytes_that_must_move(one, elements, false))
           << one.name(elements);
-      ASSERT_GE(most_out * (1 + 1e-12), bytes_that_must_move(one, elements, true))
+      ASSERT_GE(max_out * (1 + 1e-12), bytes_that_must_move(one, elements, true))
           << one.name(elements);
     }
   }

@@ -31,7 +31,7 @@ TEST(LinkSpeedsOfRank0, AreAllThatIsKnown) {
                                               .host = 5e9,
                                               .memory = 6e9,
                                               .remote_memory = 7e9,
-                                              .meeting = 5e-8},
+                                              .barrier = 5e-8},
                                     .of_rank = {1, 0.5, 0.25},
                                     .sources = {.rank = Source::derived,
                                                 .host = Source::measured,
@@ -50,7 +50,7 @@ TEST(LinkSpeedsOfRank0, AreAllThatIsKnown) {
   EXPECT_EQ(all.links.host, 5e9);
   EXPECT_EQ(all.links.memory, 6e9);
   EXPECT_EQ(all.links.remote_memory, 7e9);
-  EXPECT_EQ(all.links.meeting, 5e-8);
+  EXPECT_EQ(all.links.barrier, 5e-8);
   EXPECT_EQ(all.of_rank, (std::vector<double>{1, 0.5, 0.25}));
   EXPECT_EQ(all.sources.rank, Source::derived);
   EXPECT_EQ(all.sources.host, Source::measured);
@@ -70,7 +70,7 @@ TEST(LinkSpeedsOfRank0, AreAllThatIsKnown) {
 TEST(LinkSpeedsOfRank0, LeaveUnknownWhatIsUnknown) {
   const LinkSpeeds all = broadcast({.links = {.rank = 0}}, 2);
   EXPECT_EQ(all.links.rank, 0) << "which callers give a meaning";
-  EXPECT_FALSE(all.links.meeting);
+  EXPECT_FALSE(all.links.barrier);
   EXPECT_FALSE(all.links.remote_memory);
   EXPECT_TRUE(all.of_rank.empty()) << "all links are alike";
   EXPECT_TRUE(all.limits.host_of.empty());

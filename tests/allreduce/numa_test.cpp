@@ -184,21 +184,21 @@ TEST(NumaAlgorithms, GiveTheBitsOfOneNodeHoweverTheyAreCut) {
 }
 
 const Links numa_links{
-    .latency = 1e-6, .rank = 3e9, .memory = 10e9, .remote_memory = 3e9, .meeting = 1e-6};
+    .latency = 1e-6, .rank = 3e9, .memory = 10e9, .remote_memory = 3e9, .barrier = 1e-6};
 
 TEST(NumaCost, CountsTheReadsAndWritesInEachNode) {
   const std::size_t elements = 8'000'000;
-  const double bytes = 32e6, meeting = 1e-6;
+  const double bytes = 32e6, barrier = 1e-6;
   const Topology two = equal_nodes(1, 2, 4);
   const auto seconds = [&](const std::string& name, const Options& options) {
     return simulate(plans_of_all(find(name), two, elements, options), two, numa_links);
   };
   // Each rank reads and writes an eighth of 4 buffers of its node and of 4 of the other.
-  EXPECT_NEAR(seconds("shared", {}), bytes * (1 / 10e9 + 1 / 3e9) + 2 * meeting, 1e-7);
+  EXPECT_NEAR(seconds("shared", {}), bytes * (1 / 10e9 + 1 / 3e9) + 2 * barrier, 1e-7);
   // A quarter: 4 buffers are read and one is written; then 4 and one of the other node are read
   // and 4 written; then one of the other node is read and 4 are written.
   EXPECT_NEAR(seconds("shared_by_node", {}),
-              bytes / 4 * (5 / 10e9 + 8 / 10e9 + 1 / 3e9 + 4 / 10e9 + 1 / 3e9) + 4 * meeting, 1e-7);
+              bytes / 4 * (5 / 10e9 + 8 / 10e9 + 1 / 3e9 + 4 / 10e9 + 1 / 3e9) + 4 * barrier, 1e-7);
   EXPECT_LT(seconds("shared_by_node", {.chunks = 32, .window = 6}), 0.8 * seconds("shared", {}));
 }
 
@@ -252,7 +252,7 @@ TEST(NumaChoice, SumsByNodeOnEachOfSeveralHosts) {
                                                           .host = 12e9,
                                                           .memory = 10e9,
                                                           .remote_memory = 2e9,
-                                                          .meeting = 1e-6});
+                                                          .barrier = 1e-6});
   ASSERT_TRUE(candidate.algorithm->peers_memory) << candidate.algorithm->name;
   EXPECT_EQ(candidate.options.dims.front(), 4);
   EXPECT_EQ(candidate.options.dims[1], 2);

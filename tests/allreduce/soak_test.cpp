@@ -22,8 +22,8 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr int soak_ranks = 4;
-constexpr std::size_t most_elements = 6000;
-constexpr std::size_t most_kib_more = 8192;  // of a process, after its first operations
+constexpr std::size_t max_elements = 6000;
+constexpr std::size_t max_kib_more = 8192;  // of a process, after its first operations
 constexpr SharedMemoryOptions soak_segments{.segment_bytes = std::size_t{1} << 26U};
 
 struct SoakLength {
@@ -41,7 +41,7 @@ struct SoakReduction {
 std::optional<SoakReduction> draw_reduction(std::mt19937& random) {
   const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   const std::span<const Algorithm> all = catalog();
-  SoakReduction reduction{.algorithm = &all[below(all.size())], .elements = below(most_elements)};
+  SoakReduction reduction{.algorithm = &all[below(all.size())], .elements = below(max_elements)};
   reduction.options.order = static_cast<Order>(below(3));
   reduction.options.wire = static_cast<Wire>(below(3));
   reduction.options.chunks = static_cast<int>(1 + below(4));
@@ -103,8 +103,8 @@ class SoakRank {
  public:
   SoakRank(Transport& transport, const std::vector<SoakReduction>& reductions)
       : rank_(transport.rank()) {
-    const Bytes memory = transport.allocate_shared(most_elements * sizeof(float));
-    buffer_ = {reinterpret_cast<float*>(memory.data()), most_elements};
+    const Bytes memory = transport.allocate_shared(max_elements * sizeof(float));
+    buffer_ = {reinterpret_cast<float*>(memory.data()), max_elements};
     for (const SoakReduction& reduction : reductions) {
       const std::span<float> all = buffer_.first(reduction.elements);
       const std::vector<std::span<float>> pieces{all.first(reduction.elements / 3),
@@ -157,7 +157,7 @@ void soak(Transport& transport, const SoakLength& length) {
     rank.reduce(reductions[reduction], reduction, operation);
   }
   const Holdings after = own_holdings();
-  check(after.resident_kib <= before.resident_kib + most_kib_more,
+  check(after.resident_kib <= before.resident_kib + max_kib_more,
         "memory grew from " + std::to_string(before.resident_kib) + " to " +
             std::to_string(after.resident_kib) + " KiB");
   check(after.descriptors <= before.descriptors + soak_ranks,  // others may be counting

@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr int most_classes = 1000;
+constexpr int max_classes = 1000;
 
 void make_classes(const std::filesystem::path& root) {
   for (const char* name : {"a", "b c", "n01440764", "zebra"}) {
@@ -26,8 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   cnn::fuzz::survive([&] {
     std::set<std::int32_t> labels;
     for (const auto& one :
-         cnn::data::list_image_folder(folder.path(), file.path(), most_classes).classes) {
-      if (one.label < 1 || one.label > most_classes || !labels.insert(one.label).second) {
+         cnn::data::list_image_folder(folder.path(), file.path(), max_classes).classes) {
+      if (one.label < 1 || one.label > max_classes || !labels.insert(one.label).second) {
         __builtin_trap();
       }
     }

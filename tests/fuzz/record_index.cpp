@@ -25,7 +25,7 @@ std::vector<Shard> shards_of_the_corpus() {
 void check_places(std::vector<Shard> shards) {
   const RecordIndex index(std::move(shards));
   for (std::int64_t record = 0; record < index.size(); ++record) {
-    const RecordPlace place = index[record];
+    const RecordLocation place = index[record];
     const std::uint64_t bytes = index.shards().at(place.shard).bytes;
     if (place.offset > bytes || place.bytes + std::uint64_t{16} > bytes - place.offset) {
       __builtin_trap();

@@ -99,16 +99,16 @@ Case backward_case(const ConvRow& row) {
 }
 
 Case scale_bias_case(const Shape& shape, const ScaleBias& op, bool narrow) {
-  const ScaleBias::Rest rest = op.rest;
+  const ScaleBias::Residual residual = op.residual;
   const auto build = [=](Graph& graph) -> std::optional<Value> {
     const Value x = image(graph, "x", shape);
     const DataType type = narrow ? x.desc().type : DataType::f32;
     const std::vector<Value> norm = statistics(graph, x, "", type);
     std::vector<Value> in{x, norm[3], norm[4]};
-    if (rest != ScaleBias::Rest::nothing) {
+    if (residual != ScaleBias::Residual::none) {
       const Value other = image(graph, "other", shape);
       in.push_back(other);
-      if (rest == ScaleBias::Rest::normalised) {
+      if (residual == ScaleBias::Residual::normalised) {
         const std::vector<Value> second = statistics(graph, other, "other_", type);
         in.insert(in.end(), {second[3], second[4]});
       }
@@ -118,7 +118,7 @@ Case scale_bias_case(const Shape& shape, const ScaleBias& op, bool narrow) {
   };
   constexpr std::string_view rests[] = {"", "_image", "_normalised"};
   std::string name = "scale_bias_" + text_of(shape);
-  name += rests[static_cast<std::size_t>(rest)];
+  name += rests[static_cast<std::size_t>(residual)];
   name += op.relu ? "_relu" : "";
   name += narrow ? "_narrow" : "";
   name += op.mask ? "_mask" : "";
@@ -149,15 +149,15 @@ std::vector<Case> fused_cases() {
   result.push_back(conv_case(conv_rows().front(), true, false));
   result.push_back(conv_case(conv_rows().front(), false, false));
   for (const bool relu : {false, true}) {
-    for (const auto rest :
-         {ScaleBias::Rest::nothing, ScaleBias::Rest::image, ScaleBias::Rest::normalised}) {
-      result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(relu, rest), false));
-      result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(relu, rest), true));
+    for (const auto residual :
+         {ScaleBias::Residual::none, ScaleBias::Residual::image, ScaleBias::Residual::normalised}) {
+      result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(relu, residual), false));
+      result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(relu, residual), true));
     }
   }
-  for (const auto rest : {ScaleBias::Rest::image, ScaleBias::Rest::normalised}) {
-    result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(true, rest, true), false));
-    result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(true, rest, true), true));
+  for (const auto residual : {ScaleBias::Residual::image, ScaleBias::Residual::normalised}) {
+    result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(true, residual, true), false));
+    result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(true, residual, true), true));
   }
   for (const Shape& shape : {Shape{3, 17, 5, 7}, Shape{2, 64, 9, 9}, Shape{2, 3, 4, 5}}) {
     result.push_back(end_case(shape));

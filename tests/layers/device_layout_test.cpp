@@ -15,15 +15,15 @@ using testing::AllOf;
 using testing::HasSubstr;
 using tests::error_of;
 
-constexpr std::int64_t most_elements = 2147483647;
+constexpr std::int64_t max_elements = 2147483647;
 
 TensorDesc image_of_channels(std::int64_t channels, DataType type, std::int64_t pitch = 0) {
   return {.shape = {2, channels, 3, 3}, .type = type, .layout = Layout::nhwc, .pitch = pitch};
 }
 
 TEST(RequireIndexable, TakesAsManyElementsAs32BitsCount) {
-  EXPECT_EQ(error_of([] { require_indexable(described({most_elements}, DataType::u8)); }), "");
-  EXPECT_THAT(error_of([] { require_indexable(described({most_elements + 1}, DataType::u8)); }),
+  EXPECT_EQ(error_of([] { require_indexable(described({max_elements}, DataType::u8)); }), "");
+  EXPECT_THAT(error_of([] { require_indexable(described({max_elements + 1}, DataType::u8)); }),
               AllOf(HasSubstr("2147483648 elements"), HasSubstr("at most 2147483647"),
                     HasSubstr("make the batch or the image smaller")));
   EXPECT_EQ(error_of([] { require_indexable(described({}, DataType::f32)); }), "");
@@ -33,7 +33,7 @@ TEST(RequireIndexable, CountsTheGapsBetweenPixels) {
   TensorDesc image = image_of_channels(1, DataType::f32);
   image.shape[0] = 1 << 16;  // times 9 pixels
   EXPECT_EQ(error_of([&] { require_indexable(image); }), "");
-  image.pitch = most_elements / 9 / (1 << 16);
+  image.pitch = max_elements / 9 / (1 << 16);
   EXPECT_EQ(error_of([&] { require_indexable(image); }), "");
   ++image.pitch;
   EXPECT_THAT(error_of([&] { require_indexable(image); }), HasSubstr("pitch"));
@@ -54,7 +54,7 @@ TEST(InNhwc, PutsChannelsInnermostWithoutGapsAndLeavesTheRestRowMajor) {
 }
 
 TEST(InNhwc, RefusesAnOperandThatIsTooLargeOnEitherSide) {
-  const TensorDesc large = described({most_elements + 1}, DataType::u8);
+  const TensorDesc large = described({max_elements + 1}, DataType::u8);
   EXPECT_NE(error_of([&] { in_nhwc({.in = {large}, .out = {}}); }), "");
   EXPECT_NE(error_of([&] { in_nhwc({.in = {}, .out = {large}}); }), "");
 }

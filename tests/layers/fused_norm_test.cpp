@@ -62,17 +62,17 @@ TEST(FinishStatistics, MakesSlopesOf16BitsInF32TooForThoseThatMustAgree) {
 TEST(ScaleBias, AddsNothingAnImageOrANormalisedImage) {
   const auto x = tensor({1, 2, 1, 2}, {1, 2, 3, 4}), a = tensor({2}, {2, -1});
   const auto b = tensor({2}, {10, 1}), y = tensor({1, 2, 1, 2}, {100, 200, 300, -500});
-  EXPECT_THAT(floats(run(ScaleBias(false, ScaleBias::Rest::nothing), x, a, b)[0]),
+  EXPECT_THAT(floats(run(ScaleBias(false, ScaleBias::Residual::none), x, a, b)[0]),
               ElementsAre(12, 14, -2, -3));
-  EXPECT_THAT(floats(run(ScaleBias(false, ScaleBias::Rest::image), x, a, b, y)[0]),
+  EXPECT_THAT(floats(run(ScaleBias(false, ScaleBias::Residual::image), x, a, b, y)[0]),
               ElementsAre(112, 214, 298, -503));
-  EXPECT_THAT(floats(run(ScaleBias(false, ScaleBias::Rest::normalised), x, a, b, y,
+  EXPECT_THAT(floats(run(ScaleBias(false, ScaleBias::Residual::normalised), x, a, b, y,
                          tensor({2}, {1, 0}), tensor({2}, {0.5F, 7}))[0]),
               ElementsAre(112.5F, 214.5F, 5, 4));
 }
 
 TEST(ScaleBias, CutsBelowZeroBehindTheSumAndMarksWhatPasses) {
-  const auto out = run(ScaleBias(true, ScaleBias::Rest::image, true),
+  const auto out = run(ScaleBias(true, ScaleBias::Residual::image, true),
                        tensor({1, 1, 1, 4}, {-5, -5, norm_nan, 1}), tensor({1}, {1}),
                        tensor({1}, {0}), tensor({1, 1, 1, 4}, {6, 4, 0, -1}));
   EXPECT_EQ(floats(out[0])[0], 1) << "the sum is above zero";
@@ -128,7 +128,7 @@ TEST(FusedNorms, RefuseOperandsThatDoNotBelongTogether) {
   EXPECT_THAT(refusal(ChannelSums(), {vector}), HasSubstr("channel_sums: takes real images"));
   EXPECT_THAT(refusal(FinishStatistics(1, 1, DataType::f32), {vector, vector, vector, longer}),
               HasSubstr("f32 vectors of one length"));
-  const ScaleBias plain(false, ScaleBias::Rest::nothing), sum(false, ScaleBias::Rest::image);
+  const ScaleBias plain(false, ScaleBias::Residual::none), sum(false, ScaleBias::Residual::image);
   EXPECT_EQ(refusal(plain, {image, vector, vector}), "");
   EXPECT_THAT(refusal(plain, {image, vector, longer}), HasSubstr("[C] of one type"));
   EXPECT_THAT(refusal(plain, {image, vector, vector, image}), HasSubstr("takes 3 operands"));
@@ -140,7 +140,7 @@ TEST(FusedNorms, RefuseOperandsThatDoNotBelongTogether) {
 }
 
 TEST(FusedNorms, MayTakeThePlaceOfTheirImages) {
-  const ScaleBias op(true, ScaleBias::Rest::normalised, true);
+  const ScaleBias op(true, ScaleBias::Residual::normalised, true);
   EXPECT_TRUE(op.may_overwrite(0, 0));
   EXPECT_TRUE(op.may_overwrite(3, 0));
   EXPECT_FALSE(op.may_overwrite(1, 0));

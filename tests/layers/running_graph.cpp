@@ -15,7 +15,7 @@ RunningGraph::RunningGraph(const Graph& graph, const KernelTable& table, Layout 
     : RunningGraph({.step = layers::assign_layouts(graph, table, image).graph, .prologue = nullptr},
                    table) {}
 
-RunningGraph::RunningGraph(const layers::Divided& divided, const KernelTable& table)
+RunningGraph::RunningGraph(const layers::PrologueSplit& divided, const KernelTable& table)
     : table_(table) {
   variables_ = std::make_unique<Variables>(*divided.step);
   storage_ = device_.allocate(std::max<std::size_t>(variables_->bytes(), 64));

@@ -20,7 +20,7 @@ class RunningGraph {
   RunningGraph(const Graph& graph, const KernelTable& table, Layout image);
   // Takes a graph of settled layouts. Runs the prologue once, after the variables have their
   // values.
-  RunningGraph(const layers::Divided& divided, const KernelTable& table);
+  RunningGraph(const layers::PrologueSplit& divided, const KernelTable& table);
 
   void prepare();  // runs the prologue
   void run();

@@ -63,7 +63,7 @@ void check_training_with_copies(const KernelTable& table, Layout image, DataType
   Graph graph(Traits{.compute = compute});
   build_network(graph);
   const std::shared_ptr<Graph> laid_out = layers::assign_layouts(graph, table, image).graph;
-  const layers::Divided divided = layers::keep_copies(*laid_out, table);
+  const layers::PrologueSplit divided = layers::keep_copies(*laid_out, table);
   ASSERT_EQ(copies > 0, divided.prologue != nullptr);
   if (copies > 0) {
     EXPECT_EQ(divided.prologue->nodes().size(), copies);

@@ -73,7 +73,7 @@ StepCase filtered_step(unsigned seed) {
   c.options.within_pass = seed % 3 == 0;
   c.options.n_tensors = random() % 4 == 0 ? static_cast<std::int64_t>(random() % 4) : -1;
   const std::size_t need = c.peak(c.schedule).device_bytes;
-  const std::size_t least = std::min(need, tests::least_memory_bytes(c.request()));
+  const std::size_t least = std::min(need, tests::min_memory_bytes(c.request()));
   c.budget.device = (least + (need - least) * (random() % 5) / 5) / alignment * alignment;
   return c;
 }
@@ -87,7 +87,7 @@ void expect_no_faster(StepCase c, const Schedule& schedule) {
   ASSERT_LE(bound.seconds, outcome.seconds * (1 + 1e-9));
   c.options = {.n_tensors = 0, .recompute = Recomputation::off, .excluded_ops = {"."}};
   ASSERT_LE(lower_bound_of(c.request(), schedule), outcome.seconds * (1 + 1e-9)) << "of a file";
-  ASSERT_LE(bound.least_bytes, aligned(outcome.device_bytes));  // the last block ends unaligned
+  ASSERT_LE(bound.min_bytes, aligned(outcome.device_bytes));  // the last block ends unaligned
 }
 
 // Returns how many plans were checked.

@@ -29,7 +29,7 @@ TEST(Bound, IsTheTimeOfComputeWhereNothingMustGo) {
   Problem chain = uniform_chain(10);
   chain.limit(10, 1, 1);
   EXPECT_EQ(lower_bound(chain.request()).seconds, 30);
-  EXPECT_EQ(lower_bound(chain.request()).least_bytes, 2 * unit) << "what a layer reads and makes";
+  EXPECT_EQ(lower_bound(chain.request()).min_bytes, 2 * unit) << "what a layer reads and makes";
   chain.limit(2, 0, 0);
   EXPECT_EQ(lower_bound(chain.request()).seconds, 30) << "copies take no time";
 }
@@ -60,7 +60,7 @@ TEST(Bound, IsInfiniteWhereNoPlanFits) {
   chain.options.excluded_types = {"opaque"};
   const Bound kept = lower_bound(chain.request());
   EXPECT_EQ(kept.seconds, infinity) << "nothing may leave";
-  EXPECT_EQ(kept.least_bytes, 10 * unit);
+  EXPECT_EQ(kept.min_bytes, 10 * unit);
 }
 
 TEST(Bound, HoldsNoMoreOnTheHostThanThereIsRoomFor) {
@@ -97,7 +97,7 @@ TEST(Bound, LetsAnOutputHaveTheBytesOfAnInputThatIsMadeAgain) {
   problem.costs.seconds = {1, 1, 1, 1};
   problem.finish(2);
   problem.limit(2, 0, 0);
-  EXPECT_EQ(lower_bound(problem.request()).least_bytes, 2 * unit);
+  EXPECT_EQ(lower_bound(problem.request()).min_bytes, 2 * unit);
 }
 
 TEST(Bound, SharesALinkThatIsSlowerBothWays) {

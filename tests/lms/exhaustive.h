@@ -150,7 +150,7 @@ class Exhaustive {
     const bool computes = one.kind == lms::StepKind::compute;
     double more = computes ? static_cast<double>(problem_.nodes[one.id].workspace) : 0;
     double ready = state.compute, less = more;
-    for (const lms::TakeOver& taken : expanded_->taken_over) {
+    for (const lms::InPlaceReuse& taken : expanded_->reused_in_place) {
       more -= taken.step == step ? static_cast<double>(taken.bytes) : 0;
       less -= taken.step == step ? static_cast<double>(taken.bytes) : 0;
     }

@@ -44,7 +44,7 @@ StepCase small_step(unsigned seed, bool chain) {
   c.options.recompute = random() % 2 == 0 ? Recomputation::off : Recomputation::automatic;
   const std::size_t need = c.peak(c.schedule).device_bytes;
   c.budget.device = need;
-  const std::size_t least = std::min(need, tests::least_memory_bytes(c.request()));
+  const std::size_t least = std::min(need, tests::min_memory_bytes(c.request()));
   c.budget.device = (least + (need - least) * (random() % 5) / 5) / alignment * alignment;
   return c;
 }

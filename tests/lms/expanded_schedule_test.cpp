@@ -58,7 +58,7 @@ TEST(ScheduleExpander, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
   const PlanningProblem problem = planning_problem(c.request());
   ScheduleExpander expander(problem);
   const auto taken = [&](TensorDecision decision) {
-    return expander.expand(decisions_of(problem, {a}, decision)).taken_over.size();
+    return expander.expand(decisions_of(problem, {a}, decision)).reused_in_place.size();
   };
   EXPECT_EQ(taken(TensorDecision::keep), 0U);
   EXPECT_EQ(taken(TensorDecision::drop), 1U);

@@ -14,7 +14,7 @@
 namespace cnn::lms {
 namespace {
 
-using tests::least_memory_bytes;
+using tests::min_memory_bytes;
 using tests::Problem;
 using tests::quick_plan;
 using tests::QuickPlan;
@@ -44,7 +44,7 @@ void for_random_steps(unsigned seeds, std::size_t tenths,
     c.costs.out_bytes_per_second = seed % 3 == 0 ? 30 : 200;
     c.costs.in_bytes_per_second = seed % 2 == 0 ? 50 : 300;
     c.options.recompute = seed % 4 == 0 ? Recomputation::off : Recomputation::automatic;
-    if (c.budget.device >= least_memory_bytes(c.request())) {
+    if (c.budget.device >= min_memory_bytes(c.request())) {
       check(c);
     }
   }
@@ -133,7 +133,7 @@ TEST(Planned, IsNoFasterThanItsBound) {
     for (const double seconds : c.costs.seconds) {
       compute += seconds;
     }
-    EXPECT_LE(bound.least_bytes, plan.outcome.device_bytes);
+    EXPECT_LE(bound.min_bytes, plan.outcome.device_bytes);
     EXPECT_LE(bound.seconds, plan.outcome.seconds * (1 + 1e-9));
     EXPECT_LE(bound.seconds, bound.seconds_swap_only * (1 + 1e-9));
     EXPECT_GE(bound.seconds, compute * (1 - 1e-9));

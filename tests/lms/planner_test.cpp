@@ -79,7 +79,7 @@ TEST(Planner, SaysThatNothingFitsAndWhatWould) {
   Planner tight = planner_for(64);
   tight.plan(unlimited, c.costs);
   EXPECT_FALSE(tight.report().fits);
-  EXPECT_EQ(tight.report().floor, tight.least_bytes(unlimited, c.costs));
+  EXPECT_EQ(tight.report().floor, tight.min_bytes(unlimited, c.costs));
   Planner enough = planner_for(tight.report().floor - variables);
   enough.plan(unlimited, c.costs);
   EXPECT_TRUE(enough.report().fits);

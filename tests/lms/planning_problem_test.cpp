@@ -125,10 +125,10 @@ TEST(PlanningProblem, ListsTheInputsWhoseBytesAnOutputMayTake) {
   const Value first = c.make("loss_backward", {b});
   c.settle(first);
   const PlanningProblem problem = planning_problem(c.request());
-  ASSERT_EQ(problem.nodes[1].may_take.size(), 1U);
-  EXPECT_EQ(problem.nodes[1].may_take.front().from, root_index(problem, a.id));
-  EXPECT_EQ(problem.nodes[1].may_take.front().to, root_index(problem, b.id));
-  EXPECT_TRUE(problem.nodes[0].may_take.empty());
+  ASSERT_EQ(problem.nodes[1].may_reuse.size(), 1U);
+  EXPECT_EQ(problem.nodes[1].may_reuse.front().from, root_index(problem, a.id));
+  EXPECT_EQ(problem.nodes[1].may_reuse.front().to, root_index(problem, b.id));
+  EXPECT_TRUE(problem.nodes[0].may_reuse.empty());
 }
 
 TEST(PlanningProblem, AddsAlignedWorkspaces) {

@@ -41,7 +41,7 @@ inline QuickPlan quick_plan(const lms::Request& request, std::size_t work) {
 }
 
 // Bytes that are live at the peak of the smallest of the plans that treat all tensors alike.
-inline std::size_t least_memory_bytes(const lms::Request& request) {
+inline std::size_t min_memory_bytes(const lms::Request& request) {
   const lms::PlanningProblem problem = planning_problem(request);
   lms::ScheduleExpander expander(problem);
   lms::Evaluator evaluator(problem, 0);

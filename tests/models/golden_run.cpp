@@ -69,7 +69,7 @@ Engine cpu_engine() {
 
 GoldenRun::GoldenRun(const Golden& golden, const Engine& engine)
     : golden_(golden), engine_(engine), stream_(device_.make_stream(Lane::compute)) {
-  const layers::Divided graphs = build().graphs;
+  const layers::PrologueSplit graphs = build().graphs;
   variables_.emplace(*graphs.step);
   storage_ = device_.allocate(variables_->bytes());
   variables_->attach(storage_.data());

@@ -117,7 +117,7 @@ FAULTS = (
           (runtime(),)),
     Fault("stamps settled before they are reached", STREAM,
           "  cudaError_t status = cudaSuccess;\n  try {\n    status = wait_for_all();",
-          "  cudaError_t status = cudaSuccess;\n  try {\n    settle_stamps(true);\n    status = wait_for_all();",
+          "  cudaError_t status = cudaSuccess;\n  try {\n    resolve_stamps(true);\n    status = wait_for_all();",
           (runtime(),)),
     Fault("a lane does not join the end of a recording", RECORDING,
           "      streams_.front()->wait(*events_[s]);\n", "",

@@ -97,8 +97,8 @@ Finished run_and_signal(const std::vector<std::string>& flags,
     return Finished{.out = read_file(folder / "out"), .err = read_file(folder / "err")};
   };
   const pid_t child = start(with_program(flags), folder / "out", folder / "err");
-  constexpr int most_waits = 3000;  // a minute
-  for (int i = 0; i < most_waits && !when(so_far()); ++i) {
+  constexpr int max_waits = 3000;  // a minute
+  for (int i = 0; i < max_waits && !when(so_far()); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   for (std::size_t i = 0; i < signals.size(); ++i) {

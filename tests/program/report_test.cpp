@@ -58,7 +58,7 @@ TEST(Reports, AreRefusedBeforeTheFirstStepWhereTheyCannotBeWritten) {
   }
 }
 
-TEST(Turns, AllBelongToASingleRun) {
+TEST(SliceLock, AllBelongToASingleRun) {
   const TemporaryFolder folder;
   const Finished run = run_program(
       small_run({"--take_turns=" + (folder / "turns"), "--result_json=" + (folder / "r.json")}));

@@ -38,7 +38,7 @@ Seed plan(std::vector<std::string> words) {
 // The batch makes the step need so many times the memory.
 struct Point {
   int batch = 0;
-  double over_subscription = 0, least_share = 0;
+  double over_subscription = 0, min_share = 0;
 };
 
 void expect_shares(const std::vector<std::string>& words, const std::vector<Point>& points) {
@@ -49,7 +49,7 @@ void expect_shares(const std::vector<std::string>& words, const std::vector<Poin
     ASSERT_EQ(seed.run.status, 0) << seed.run.err;
     const double need = seed.lms.at("need_bytes"), budget = seed.lms.at("budget_bytes");
     EXPECT_NEAR(need / budget, point.over_subscription, 0.02) << point.batch;
-    EXPECT_GE(seed.share(), point.least_share) << point.batch;
+    EXPECT_GE(seed.share(), point.min_share) << point.batch;
     EXPECT_GE(seed.lms.at("predicted_step_seconds"), seed.lms.at("lower_bound_seconds"));
   }
 }

@@ -262,7 +262,7 @@ TEST(Executor, IssuesCopiesOfFewBytesBesideTheKernels) {
   const StepPlan plan = make_plan(small_graph(), table);  // 8 bytes come in, 12 leave
   std::vector<Lane> lanes;
   TestStep step(make_program(plan, table), std::make_unique<Listening>(lanes),
-                {.copies_beside_compute = 12});
+                {.max_compute_stream_copy_bytes = 12});
   for (int i = 0; i < 3; ++i) {
     step.run();
   }
@@ -279,7 +279,7 @@ TEST(Executor, KeepsALaneThatCopiesMoreApart) {
   for (const auto& [few, more_threads] : {std::pair{12U, 0}, {8U, 1}, {7U, 2}}) {
     const TestStep step(make_program(make_plan(small_graph(), test_kernels()), test_kernels()),
                         std::make_unique<CpuDevice>(CpuOptions{.compute_on_caller = true}),
-                        {.copies_beside_compute = few});
+                        {.max_compute_stream_copy_bytes = few});
     EXPECT_EQ(threads(), before + more_threads) << few;
   }
 }
@@ -356,7 +356,7 @@ TEST(Executor, SwapsIntoAHostArenaThatIsGiven) {
   const Buffer bytes = host.allocate_host(256);
   std::memset(bytes.data(), 0, bytes.bytes());
   TestStep step(make_program(plan, test_kernels()), std::make_unique<CpuDevice>(),
-                {.copies_beside_compute = 0, .host_arena = {bytes.data(), bytes.bytes()}});
+                {.max_compute_stream_copy_bytes = 0, .host_arena = {bytes.data(), bytes.bytes()}});
   step.run();
   expect_identical(outcome_of(plan, test_kernels()), step.outcome());
   EXPECT_EQ(reinterpret_cast<const float*>(bytes.data())[1], step.inputs()[0].as<float>()[1] + 1);
@@ -409,7 +409,7 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
       const Block& block = *index.tensor(interval.tensor, interval.first);
       const auto* compute =
           std::get_if<Compute>(&plan.schedule.steps[index_of(interval.last)].action);
-      const bool taken_over =
+      const bool reused_in_place =
           std::any_of(plan.memory.blocks.begin(), plan.memory.blocks.end(), [&](const Block& b) {
             return b.first == interval.last && b.offset == block.offset && &b != &block;
           });
@@ -418,7 +418,7 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
           std::ranges::all_of(interval.touched_by, [&](StepId toucher) {
             return plan.schedule.steps[index_of(toucher)].lane == lane;
           });
-      if (compute != nullptr && !taken_over && by_one_lane) {
+      if (compute != nullptr && !reused_in_place && by_one_lane) {
         kernels[index_of(compute->node)]->forget({step.arena() + block.offset, block.bytes});
         ++forgotten;
       }

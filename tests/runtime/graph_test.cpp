@@ -86,14 +86,14 @@ TEST(Graph, GivesLayersTheNamesThatANetworkChooses) {
   Graph graph;
   EXPECT_EQ(graph.scoped_name("conv2d_1"), "v/cg/conv2d_1");
   {
-    const NameScope scope(graph, "resnet_model", NameScope::Place::beside);
+    const NameScope scope(graph, "resnet_model", NameScope::Position::replaces_innermost);
     EXPECT_EQ(graph.scoped_name("dense"), "v/resnet_model/dense");
     const NameScope inner(graph, "block");
     EXPECT_EQ(graph.unique_name("conv"), "v/resnet_model/block/conv0");
   }
   EXPECT_EQ(graph.scoped_name("x"), "v/cg/x");
   Graph short_scope(Traits{.scope = "v/"});
-  const NameScope scope(short_scope, "other", NameScope::Place::beside);
+  const NameScope scope(short_scope, "other", NameScope::Position::replaces_innermost);
   EXPECT_EQ(short_scope.scoped_name("x"), "other/x");
 }
 

@@ -76,7 +76,7 @@ TEST(JoinedStep, ChangesNoBitOverALinkThatIsShared) {
 }
 
 TEST(JoinedStep, ReadsNothingThatWasFreedAndBringsBackWhatLeft) {
-  const Edited edited = run_edited(40, 8, {}, {.verify = true, .copies_beside_compute = 0});
+  const Edited edited = run_edited(40, 8, {}, {.verify = true, .max_compute_stream_copy_bytes = 0});
   EXPECT_GT(edited.kept, 60);
   EXPECT_GT(edited.returns, 10);
 }

@@ -30,7 +30,7 @@ using tests::test_kernels;
 using tests::TestStep;
 using tests::with_random_edits;
 
-constexpr ExecutorOptions verified{.verify = true, .copies_beside_compute = 0};
+constexpr ExecutorOptions verified{.verify = true, .max_compute_stream_copy_bytes = 0};
 
 // A copy that is asked for: true to leave it out.
 using Fault = std::function<bool(const std::byte* to, const std::byte* from)>;
@@ -78,7 +78,7 @@ class FaultySwap {
       : host_(CpuDevice().allocate_host(256)),
         step_(make_program(swapping_plan(), test_kernels()), std::make_unique<FaultyDevice>(fault_),
               {.verify = true,
-               .copies_beside_compute = 0,
+               .max_compute_stream_copy_bytes = 0,
                .host_arena = {host_.data(), host_.bytes()}}) {}
 
   std::string error_of_run() {
@@ -147,7 +147,7 @@ TEST(MemoryWatch, PutsNaNsWhereAKernelReadsWhatIsNoLongerHeld) {
     std::byte* arena = nullptr;
     program.kernels[3] = std::make_unique<Straying>(std::move(program.kernels[3]), arena, freed);
     TestStep step(std::move(program), std::make_unique<CpuDevice>(),
-                  {.verify = watched, .copies_beside_compute = 0});
+                  {.verify = watched, .max_compute_stream_copy_bytes = 0});
     arena = step.arena();
     step.run();
     EXPECT_EQ(std::isnan(step.outcome()[0]), watched);

@@ -184,10 +184,10 @@ TEST(Part, IsNotOverwrittenAndOverwritesNothing) {
   const Value c = j.make(Scale(5, in_place), z);
   const Value d = j.make(Scale(5), j.x);
   const Value other = j.join(c, d);
-  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[4], 0, 0)) << "a is a part";
-  EXPECT_TRUE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0));
+  EXPECT_FALSE(may_reuse_in_place(*j.graph, j.graph->nodes()[4], 0, 0)) << "a is a part";
+  EXPECT_TRUE(may_reuse_in_place(*j.graph, j.graph->nodes()[5], 0, 0));
   j.graph->place_inside(c.id, other.id, 0);
-  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0)) << "c is one now";
+  EXPECT_FALSE(may_reuse_in_place(*j.graph, j.graph->nodes()[5], 0, 0)) << "c is one now";
 }
 
 TEST(Part, IsComputedInItsPlace) {

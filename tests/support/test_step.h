@@ -85,7 +85,7 @@ inline bool identical(const std::vector<float>& a, const std::vector<float>& b) 
 }
 
 // Every lane has a stream of its own, however little it copies.
-inline constexpr ExecutorOptions lanes_apart{.copies_beside_compute = 0};
+inline constexpr ExecutorOptions lanes_apart{.max_compute_stream_copy_bytes = 0};
 
 // A program with all that it needs to run: device, variables, inputs, arena with canaries behind.
 class TestStep {

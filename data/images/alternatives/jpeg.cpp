@@ -14,9 +14,9 @@ namespace {
 
 // Bounds for hostile files. A block of 64 pixels takes at least one bit, and each scan of a
 // progressive file is a pass over all coefficients; encoders write about ten scans.
-constexpr std::int64_t most_pixels_per_byte = 4096;
-constexpr int most_scans = 100;
-constexpr long most_library_memory = 1L << 30;
+constexpr std::int64_t max_pixels_per_byte = 4096;
+constexpr int max_scans = 100;
+constexpr long max_library_memory = 1L << 30;
 
 // libjpeg reports errors through callbacks that must not return; as it is C, the callbacks use
 // longjmp.
@@ -42,7 +42,7 @@ void on_message(j_common_ptr info, int level) {
 }
 
 void on_progress(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > most_scans) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > max_scans) {
     info->err->msg_code = JERR_BAD_PROGRESSION;
     leave(info);
   }
@@ -71,7 +71,7 @@ class Jpeg final : public Codec {
     jpeg_create_decompress(&info_);
     progress_.progress_monitor = on_progress;
     info_.progress = &progress_;
-    info_.mem->max_memory_to_use = most_library_memory;
+    info_.mem->max_memory_to_use = max_library_memory;
   }
   ~Jpeg() override { jpeg_destroy_decompress(&info_); }
   Jpeg(const Jpeg&) = delete;
@@ -84,8 +84,8 @@ class Jpeg final : public Codec {
     }
     const ImageSize size{static_cast<int>(info_.image_height), static_cast<int>(info_.image_width)};
     const std::int64_t pixels = std::int64_t{size.height} * size.width;
-    check(pixels <= most_pixels &&
-              pixels <= most_pixels_per_byte * static_cast<std::int64_t>(encoded.size()),
+    check(pixels <= max_pixels &&
+              pixels <= max_pixels_per_byte * static_cast<std::int64_t>(encoded.size()),
           "the JPEG file claims " + std::to_string(size.width) + " x " +
               std::to_string(size.height) + " pixels in " + std::to_string(encoded.size()) +
               " bytes");

@@ -9,7 +9,7 @@ namespace cnn::data {
 namespace {
 
 // Deflate compresses at most about 1030 to 1, and a byte holds at most eight pixels.
-constexpr std::int64_t most_pixels_per_png_byte = 8800;
+constexpr std::int64_t max_pixels_per_png_byte = 8800;
 
 // PNG files are rare (ImageNet has one), so each is decoded completely.
 class Png final : public Codec {
@@ -25,8 +25,8 @@ class Png final : public Codec {
     image_.version = PNG_IMAGE_VERSION;
     check(png_image_begin_read_from_memory(&image_, encoded.data(), encoded.size()) != 0, damage());
     const std::int64_t pixels = std::int64_t{image_.height} * std::int64_t{image_.width};
-    check(image_.height <= most_pixels && image_.width <= most_pixels && pixels <= most_pixels &&
-              pixels <= most_pixels_per_png_byte * static_cast<std::int64_t>(encoded.size()),
+    check(image_.height <= max_pixels && image_.width <= max_pixels && pixels <= max_pixels &&
+              pixels <= max_pixels_per_png_byte * static_cast<std::int64_t>(encoded.size()),
           "the PNG file claims " + std::to_string(image_.width) + " x " +
               std::to_string(image_.height) + " pixels in " + std::to_string(encoded.size()) +
               " bytes");

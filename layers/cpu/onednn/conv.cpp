@@ -205,17 +205,17 @@ std::optional<Plan> plan_backward_weights(const Conv2dBackwardWeights& op, const
 
 // The pixels of an image from which on our kernel is faster than oneDNN's. Measured on ResNet-50's
 // layers on a Zen 4: 5 to 10 % faster on images of 28 x 28 pixels and more, slower on smaller ones.
-constexpr std::int64_t least_pixels_of_pointwise = 400;
+constexpr std::int64_t min_pixels_of_pointwise = 400;
 
 // Returns the problem if our kernel can run it and images have so many pixels, else nothing.
 std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& op,
-                                                  const Signature& s, std::int64_t least_pixels) {
+                                                  const Signature& s, std::int64_t min_pixels) {
   const Window& w = op.attributes.window;
   const Shape &x = s.in[0].shape, &y = s.in[1].shape;
   const bool one = w.kernel_h == 1 && w.kernel_w == 1 && w.stride_h == 1 && w.stride_w == 1 &&
                    x[2] == y[2] && x[3] == y[3] && w.pad_top == 0 && w.pad_left == 0;
   const bool blocks = x[1] % pointwise_block == 0 && y[1] % pointwise_block == 0;
-  if (!one || !blocks || op.attributes.depthwise || y[2] * y[3] < least_pixels) {
+  if (!one || !blocks || op.attributes.depthwise || y[2] * y[3] < min_pixels) {
     return std::nullopt;
   }
   for (const TensorDesc& image : s.in) {
@@ -230,8 +230,8 @@ std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& o
 // order in which ours does, so that the parameter's packing is the same with either.
 std::optional<KernelSpec> describe_pointwise(const Conv2dBackwardWeights& op,
                                              const Signature& asked, const Target& target,
-                                             std::int64_t least_pixels) {
-  const std::optional<PointwiseProblem> problem = pointwise_problem(op, asked, least_pixels);
+                                             std::int64_t min_pixels) {
+  const std::optional<PointwiseProblem> problem = pointwise_problem(op, asked, min_pixels);
   if (!problem) {
     return std::nullopt;
   }
@@ -248,15 +248,15 @@ std::optional<KernelSpec> describe_pointwise(const Conv2dBackwardWeights& op,
   return spec;
 }
 
-void add_pointwise_row(KernelTable& table, const Isa& isa, std::int64_t least_pixels) {
+void add_pointwise_row(KernelTable& table, const Isa& isa, std::int64_t min_pixels) {
   const Target target{cpu_engine(), isa};
   table.add<Conv2dBackwardWeights>(
-      [target, least_pixels](const Conv2dBackwardWeights& op, const Signature& asked) {
-        return describe_pointwise(op, asked, target, least_pixels);
+      [target, min_pixels](const Conv2dBackwardWeights& op, const Signature& asked) {
+        return describe_pointwise(op, asked, target, min_pixels);
       },
-      [isa, least_pixels](const Conv2dBackwardWeights& op, const Signature& s) {
-        return own_kernel(PointwiseWeightsGradient(pointwise_problem(op, s, least_pixels).value(),
-                                                   loops_for(isa)));
+      [isa, min_pixels](const Conv2dBackwardWeights& op, const Signature& s) {
+        return own_kernel(
+            PointwiseWeightsGradient(pointwise_problem(op, s, min_pixels).value(), loops_for(isa)));
       });
 }
 
@@ -270,7 +270,7 @@ void add_direct_rows(KernelTable& table, const Isa& isa) {
 
 void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (isa.avx512) {
-    add_pointwise_row(table, isa, least_pixels_of_pointwise);
+    add_pointwise_row(table, isa, min_pixels_of_pointwise);
   }
   add_direct_rows(table, isa);
 }

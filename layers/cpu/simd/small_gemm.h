@@ -32,7 +32,7 @@ class SmallGemm {
   // Multiplies in groups of rows whose sums fit the registers, all about as large, over a depth
   // whose part of b stays in the first-level cache while the groups pass over it.
   static void multiply(const GemmTask& of) {
-    const std::int64_t parts = (of.depth + most_depth - 1) / most_depth;
+    const std::int64_t parts = (of.depth + max_depth - 1) / max_depth;
     GemmTask part = of;
     for (std::int64_t i = 0; i < parts; ++i) {
       const std::int64_t first = of.depth * i / parts;
@@ -46,7 +46,7 @@ class SmallGemm {
 
   // Does the same without cutting the depth, which is a few hundred at most.
   static void multiply_block(const GemmTask& of) {
-    const std::int64_t groups = (of.rows + most_rows - 1) / most_rows;
+    const std::int64_t groups = (of.rows + max_rows - 1) / max_rows;
     const auto& kernels = of.a_row == 1 ? (of.columns == V::width ? narrow_unit : wide_unit)
                                         : (of.columns == V::width ? narrow : wide);
     GemmTask group = of;
@@ -65,8 +65,8 @@ class SmallGemm {
   using All = typename V::All;
   using Kernel = void (*)(const GemmTask&);
   // Two sums a row, a vector of b for each, and one element of a: within 32 or 16 registers.
-  static constexpr std::int64_t most_rows = V::width == 16 ? 12 : 6;
-  static constexpr std::int64_t most_depth = 128;
+  static constexpr std::int64_t max_rows = V::width == 16 ? 12 : 6;
+  static constexpr std::int64_t max_depth = 128;
 
   // unit: the rows of a are one element apart, so that one address register serves all of them.
   template <int rows, int vectors, bool unit>
@@ -124,7 +124,7 @@ class SmallGemm {
   static constexpr auto kernels_for(std::integer_sequence<int, less...> /*rows*/) {
     return std::array<Kernel, sizeof...(less)>{kernel<less + 1, vectors, unit>...};
   }
-  using Rows = std::make_integer_sequence<int, static_cast<int>(most_rows)>;
+  using Rows = std::make_integer_sequence<int, static_cast<int>(max_rows)>;
   static constexpr auto narrow = kernels_for<1, false>(Rows{}),
                         wide = kernels_for<2, false>(Rows{}),
                         narrow_unit = kernels_for<1, true>(Rows{}),

@@ -11,14 +11,14 @@ namespace cnn::layers::cpu {
 // compiled for different instruction sets.
 template <class V, int pairs>
 struct WinogradPoints {
-  static constexpr int most_powers = 8;
+  static constexpr int max_powers = 8;
 
   constexpr WinogradPoints() {
     constexpr double chosen[3][3] = {{1}, {0.625, 1.5}, {0.5, 1.125, 2}};
     static_assert(pairs >= 1 && pairs <= 3);
     for (int j = 0; j < pairs; ++j) {
       power[j][0] = 1;
-      for (int i = 1; i < most_powers; ++i) {
+      for (int i = 1; i < max_powers; ++i) {
         power[j][i] = power[j][i - 1] * chosen[pairs - 1][j];
       }
     }
@@ -34,7 +34,7 @@ struct WinogradPoints {
     }
   }
 
-  double power[pairs][most_powers] = {};  // of p
+  double power[pairs][max_powers] = {};  // of p
   // Coefficients of the product of (x - p^2) over all pairs but one, the constant first; in the
   // last row over all pairs.
   double polynomial[pairs + 1][pairs + 1] = {};
@@ -115,7 +115,7 @@ struct WinogradLines {
   enum class Divided : bool { no, yes };  // by the values of the polynomials
 
   static constexpr WinogradPoints<V, pairs> at{};
-  static_assert(at.most_powers >= (tile > taps ? tile : taps));
+  static_assert(at.max_powers >= (tile > taps ? tile : taps));
 
   // The factors are constants: the compiler resolves the branches.
   [[gnu::always_inline]] static Float times(double factor, Float x) {

@@ -30,7 +30,7 @@ class Rank {
              .id = id,
              .check_peers = [this](bool waiting) { check_peers(waiting); },
              .native = [](Stream& stream) -> void* { return cuda::native(stream); }});
-    device_.on_poll([c = communicator_](bool waiting) { c->look(waiting); });
+    device_.on_poll([c = communicator_](bool waiting) { c->poll(waiting); });
     memory_ = std::make_shared<Buffer>(device_.allocate(64));
     attached_ = communicator_->attach(memory_);
     stream_ = device_.make_stream(Lane::communicate);

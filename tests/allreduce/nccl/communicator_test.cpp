@@ -175,7 +175,7 @@ TEST(Nccl, TellsItsErrorInOneLineAndEndsWhatRuns) {
   int looks = 0;
   Communicator communicator(library, team_of(library, looks));
   script().error = 5;
-  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }),
+  EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }),
             "NCCL: invalid usage: socket closed");
   expect_abort();
   NoStream stream;
@@ -194,7 +194,7 @@ TEST(Nccl, LeavesItToWhoWatchesProcessesToNameTheOneThatIsLost) {
   };
   Communicator communicator(library, team);
   script().error = remote_error;
-  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 2 is lost");
+  EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }), "rank 2 is lost");
   expect_abort();
 }
 
@@ -208,7 +208,7 @@ TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
     }
   };
   Communicator communicator(library, team);
-  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
+  EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }), "rank 0 is lost");
   expect_abort();
 }
 
@@ -232,7 +232,7 @@ TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
   };
   {
     Communicator communicator(library, team);
-    EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
+    EXPECT_EQ(tests::error_of([&] { communicator.poll(true); }), "rank 0 is lost");
     EXPECT_EQ(aborts(), 0);
     graph_lives = false;
     graph_lives.notify_all();
@@ -286,7 +286,7 @@ TEST(NcclLibrary, HasAllCalledFunctionsOnThisMachine) {
   if (const std::string why = tests::error_of([&] { library = open_library(); }); !why.empty()) {
     GTEST_SKIP() << why;
   }
-  EXPECT_GE(library.version, least_version);
+  EXPECT_GE(library.version, min_version);
   for (const bool found :
        {library.get_unique_id != nullptr, library.init_rank != nullptr,
         library.all_reduce != nullptr, library.group_start != nullptr, library.group_end != nullptr,

@@ -35,14 +35,14 @@ TEST(RunAsThreads, DoesTheWorkOnceForEachRankOnAThreadOfItsOwn) {
   std::mutex mutex;
   std::set<int> ranks;
   std::set<std::thread::id> threads;
-  run(3, [&](const RankPlace& place) {
+  run(3, [&](const RankEnvironment& environment) {
     const std::lock_guard lock(mutex);
-    EXPECT_TRUE(ranks.insert(place.transport.rank()).second);
+    EXPECT_TRUE(ranks.insert(environment.transport.rank()).second);
     threads.insert(std::this_thread::get_id());
-    EXPECT_EQ(place.transport.ranks(), 3);
-    EXPECT_EQ(place.topology.host_of, (std::vector{0, 0, 0}));
-    EXPECT_EQ(place.world, nullptr) << "no launcher has started them";
-    EXPECT_EQ(place.device, nullptr) << "a CPU exchanges in its own memory";
+    EXPECT_EQ(environment.transport.ranks(), 3);
+    EXPECT_EQ(environment.topology.host_of, (std::vector{0, 0, 0}));
+    EXPECT_EQ(environment.world, nullptr) << "no launcher has started them";
+    EXPECT_EQ(environment.device, nullptr) << "a CPU exchanges in its own memory";
   });
   EXPECT_EQ(ranks, (std::set{0, 1, 2}));
   EXPECT_EQ(threads.size(), 3U);
@@ -51,8 +51,8 @@ TEST(RunAsThreads, DoesTheWorkOnceForEachRankOnAThreadOfItsOwn) {
 
 TEST(RunAsThreads, SharesTheMemoryOfAllRanks) {
   std::atomic<int> sum = 0;
-  run(2, [&](const RankPlace& place) {
-    allreduce::Transport& transport = place.transport;
+  run(2, [&](const RankEnvironment& environment) {
+    allreduce::Transport& transport = environment.transport;
     const int rank = transport.rank(), other = 1 - rank;
     const allreduce::Bytes own = transport.allocate_shared(1);
     own[0] = static_cast<std::byte>(10 + rank);
@@ -69,8 +69,8 @@ TEST(RunAsThreads, SharesTheMemoryOfAllRanks) {
 // Rank 0 loses rank 1, which has failed by itself: only that tells the user what to do.
 TEST(RunAsThreads, ThrowsTheErrorOfTheRankThatFailedByItself) {
   EXPECT_THAT(tests::error_of([] {
-                run(2, [](const RankPlace& place) {
-                  if (place.transport.rank() == 0) {
+                run(2, [](const RankEnvironment& environment) {
+                  if (environment.transport.rank() == 0) {
                     throw allreduce::PeerLost(1, "rank 1 is lost");
                   }
                   throw Error("out of paper");
@@ -83,7 +83,7 @@ TEST(RunAsThreads, RefusesADeviceThatCannotBeDivided) {
   Backend whole;
   whole.for_rank = nullptr;
   EXPECT_THAT(tests::error_of([&] {
-                run_as_threads(of_ranks(2), whole, segment_bytes, [](const RankPlace&) {});
+                run_as_threads(of_ranks(2), whole, segment_bytes, [](const RankEnvironment&) {});
               }),
               HasSubstr("--num_gpus: this device cannot be divided"));
 }

@@ -43,9 +43,9 @@ void on_two_ranks(const RankTest& work, const allreduce::simd::Loops* loops = nu
     std::raise(*signal);
   }
   run_as_threads(config, cpu_backend().make(config), std::size_t{16} << 20U,
-                 [&](const RankPlace& place) {
-                   const RankPlace own{place.transport, loops != nullptr ? *loops : place.loops,
-                                       place.topology};
+                 [&](const RankEnvironment& place) {
+                   const RankEnvironment own{
+                       place.transport, loops != nullptr ? *loops : place.loops, place.topology};
                    const Exchange exchange = make_exchange(config, place.topology, true);
                    Reduction reduction(own, exchange.settings, buffer_elements, interruption);
                    work(reduction);
@@ -61,10 +61,10 @@ TEST(ReductionTiming, IsTheLeastAndTheMedianOfItsSamples) {
 }
 
 TEST(ReductionTiming, RepeatsSmallReductionsOften) {
-  EXPECT_EQ(in_a_row(4), 100);
-  EXPECT_EQ(in_a_row(std::size_t{1} << 20U), 4);
-  EXPECT_EQ(in_a_row(std::size_t{4} << 20U), 1);
-  EXPECT_EQ(in_a_row(std::size_t{1} << 40U), 1);
+  EXPECT_EQ(repetitions(4), 100);
+  EXPECT_EQ(repetitions(std::size_t{1} << 20U), 4);
+  EXPECT_EQ(repetitions(std::size_t{4} << 20U), 1);
+  EXPECT_EQ(repetitions(std::size_t{1} << 40U), 1);
 }
 
 TEST(WorseOfTwo, IsTheLargerOrNotANumber) {
@@ -124,8 +124,8 @@ TEST(Reduction, TimesEachContestantOnAllRanksInEachRound) {
     const std::vector<Timing> timings =
         reduction.time({.warm_up = 2,
                         .rounds = 3,
-                        .in_a_row = 4,
-                        .contestants = {[&] { ++first; }, [&] { ++second; }}});
+                        .repetitions = 4,
+                        .candidates = {[&] { ++first; }, [&] { ++second; }}});
     ASSERT_EQ(timings.size(), 2U);
     for (const Timing& timing : timings) {
       EXPECT_GE(timing.least, 0);
@@ -146,7 +146,7 @@ TEST(Reduction, TellsAllRanksTheTimeOfTheSlowest) {
         std::this_thread::sleep_for(rest);
       }
     };
-    told[reduction.first() ? 0 : 1] = reduction.time({.rounds = 3, .contestants = {work}});
+    told[reduction.first() ? 0 : 1] = reduction.time({.rounds = 3, .candidates = {work}});
   });
   for (const std::vector<Timing>& timings : told) {
     ASSERT_EQ(timings.size(), 1U);
@@ -160,7 +160,7 @@ TEST(Reduction, StopsOnAllRanksWhereOneIsAskedTo) {
   on_two_ranks(
       [&](Reduction& reduction) {
         EXPECT_FALSE(reduction.stops()) << "nobody has been asked yet";
-        EXPECT_TRUE(reduction.time({.rounds = 1000, .contestants = {[&] { ++calls; }}}).empty());
+        EXPECT_TRUE(reduction.time({.rounds = 1000, .candidates = {[&] { ++calls; }}}).empty());
         EXPECT_TRUE(reduction.stops());
       },
       nullptr, SIGTERM);

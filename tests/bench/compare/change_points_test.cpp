@@ -68,8 +68,8 @@ TEST(ChangePoints, AreTheSameForOneSeed) {
 
 TEST(ChangePoints, NeedAsManyValuesAsAPermutationTestCanTellApart) {
   // There are 252 choices of five of 10 values, and two are as good as a step: 2 / 252 < 0.01.
-  EXPECT_EQ(least_values(0.01), 10U);
-  EXPECT_EQ(least_values(0.05), 8U);
+  EXPECT_EQ(min_values(0.01), 10U);
+  EXPECT_EQ(min_values(0.05), 8U);
   EXPECT_THAT(find_changes(levels({{4, 1}, {5, 2}}, 0.001, 1), {}), IsEmpty());
   EXPECT_THAT(places(find_changes(levels({{5, 1}, {5, 2}}, 0.001, 1), {})), ElementsAre(5));
 }

@@ -32,7 +32,7 @@ Verdicts verdicts_of(SyntheticRuns::Machine machine, std::size_t runs, double sl
     found.regressions += verdict == Verdict::regression ? 1 : 0;
     found.improvements += verdict == Verdict::improvement ? 1 : 0;
     found.clean += verdict == Verdict::no_regression ? 1 : 0;
-    found.untold += verdict == Verdict::cannot_tell ? 1 : 0;
+    found.untold += verdict == Verdict::inconclusive ? 1 : 0;
   }
   return found;
 }
@@ -74,7 +74,7 @@ TEST(Verdict, LeavesOutWhatIsLessThanTheMinimumEffect) {
 TEST(Verdict, SaysHowManyMoreRunsItNeedsOnANoisyMachine) {
   SyntheticRuns draws(7, {.drift = 0.04});
   const Finding few = judge({sides(draws.draw(5, 0.1), draws.draw(5, 0.1))}, {}).front();
-  ASSERT_EQ(few.verdict, Verdict::cannot_tell);
+  ASSERT_EQ(few.verdict, Verdict::inconclusive);
   ASSERT_TRUE(few.more_runs);
   EXPECT_GT(*few.more_runs, 3U);
   SyntheticRuns worse(7, {.drift = 0.4});
@@ -85,7 +85,7 @@ TEST(Verdict, SaysHowManyMoreRunsItNeedsOnANoisyMachine) {
 TEST(Verdict, CannotBeToldFromASingleRunASide) {
   SyntheticRuns draws(1, {});
   const Finding found = judge({sides(draws.draw(1, 0.1), draws.draw(1, 0.2))}, {}).front();
-  EXPECT_EQ(found.verdict, Verdict::cannot_tell);
+  EXPECT_EQ(found.verdict, Verdict::inconclusive);
   EXPECT_EQ(found.more_runs, 4U);
   EXPECT_EQ(exit_code_of({found}), 2);
 }
@@ -111,7 +111,7 @@ TEST(Verdict, UsesTheDifferencesOfRunsThatTookTurns) {
   fresh.front().turns = "another";
   const Finding loose = judge({sides(base, fresh)}, {}).front();
   EXPECT_FALSE(loose.difference.paired);
-  EXPECT_EQ(loose.verdict, Verdict::cannot_tell);
+  EXPECT_EQ(loose.verdict, Verdict::inconclusive);
   EXPECT_THAT(loose.notes, testing::Contains(HasSubstr("compared as independent")));
 }
 
@@ -188,7 +188,7 @@ TEST(Verdict, CountsPairsThatWereDisturbedThroughout) {
 TEST(Verdict, DoesNotBlameTheProgramForWorkBesideOneSide) {
   SyntheticRuns quiet(5, {}), busy(6, {.hogged = 1});
   const Finding found = judge({sides(quiet.draw(5, 0.1), busy.draw(5, 0.1))}, {}).front();
-  EXPECT_EQ(found.verdict, Verdict::cannot_tell);
+  EXPECT_EQ(found.verdict, Verdict::inconclusive);
   EXPECT_THAT(found.notes, testing::Contains(HasSubstr("disturbed 0 of the 5 base runs and 5 of "
                                                        "the 5 new runs")));
   EXPECT_GE(found.more_runs, 3U) << "no undisturbed new run is left";
@@ -210,7 +210,7 @@ TEST(Verdict, CountsDisturbedRunsOnBothSidesOrOnNeither) {
       judge({sides(disturbed_and_quiet(6, 0, 21), disturbed_and_quiet(3, 3, 23))}, {}).front();
   EXPECT_EQ(mixed.base.counted(), 6U);
   EXPECT_EQ(mixed.fresh.counted(), 6U);
-  EXPECT_EQ(mixed.verdict, Verdict::cannot_tell);
+  EXPECT_EQ(mixed.verdict, Verdict::inconclusive);
   EXPECT_THAT(mixed.notes, testing::Contains(HasSubstr("disturbed 6 of the 6 base runs and 3 of "
                                                        "the 6 new runs: all count")));
   const Finding quiet =
@@ -232,7 +232,7 @@ TEST(Verdict, NamesTheLeastNumberOfMoreRunsThatWouldDo) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SyntheticRuns draws(seed, {.drift = 0.03});
     const Finding found = judge({sides(draws.draw(9, 0.1), draws.draw(3, 0.1))}, settings).front();
-    if (found.verdict != Verdict::cannot_tell) {
+    if (found.verdict != Verdict::inconclusive) {
       continue;
     }
     ++untold;

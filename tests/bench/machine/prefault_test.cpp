@@ -57,7 +57,7 @@ TEST(SecureMemory, LeavesMemoryFreeOnACpu) {
   const Backend backend = cpu_backend().make({});
   EXPECT_LE(backend.memory.device, available_memory() + 256 * mebibyte);
   EXPECT_THAT(backend.memory.text, HasSubstr(" MiB that stay free"));
-  EXPECT_TRUE(backend.secure);
+  EXPECT_TRUE(backend.prefault);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(Fitting, FindsTheLastBatchThatRuns) {
   EXPECT_TRUE(fitting.runs(with_batch(run.job, largest)));
   EXPECT_FALSE(fitting.runs(with_batch(run.job, largest + 1)));
   EXPECT_EQ(fitting.limit(), run.backend.memory.device);
-  EXPECT_LE(fitting.least_bytes(with_batch(run.job, largest)), fitting.limit());
+  EXPECT_LE(fitting.min_bytes(with_batch(run.job, largest)), fitting.limit());
 }
 
 TEST(Fitting, FindsTheSameWhereverItStarts) {

@@ -41,7 +41,7 @@ struct LimitedStep {
 TEST(LmsStep, HasTheSmallestUpdatesWhereItDoesNotFitAsItIs) {
   const LimitedStep small(800), large(8000);
   const LmsStep limited = small.planned(), whole = large.planned();
-  EXPECT_EQ(limited.bucket_bytes, least_bucket_bytes);
+  EXPECT_EQ(limited.bucket_bytes, min_bucket_bytes);
   EXPECT_TRUE(limited.planner.report().fits);
   EXPECT_FALSE(whole.bucket_bytes.has_value());
   EXPECT_FALSE(whole.planner.report().necessary);
@@ -60,17 +60,17 @@ TEST(LmsStep, IsNotSlowerInALargerBudget) {
 
 constexpr int tight = 1200;  // MiB, in which VGG-11 has no plan for its whole batch
 
-std::size_t least_bytes(const LimitedStep& step) {
+std::size_t min_bytes(const LimitedStep& step) {
   const RankContext context = only_rank(step.backend);
   const Sizes sizes = sizes_of(step.job);
-  return least_step_bytes(step.job, context, sizes, compile_programs(step.job, context, sizes));
+  return min_step_bytes(step.job, context, sizes, compile_programs(step.job, context, sizes));
 }
 
 constexpr BatchSlices whole_batch{}, in_four{4}, chosen{std::nullopt};
 
 TEST(LmsStep, InSlicesOfTheFlagHasALowerFloor) {
   const LimitedStep whole(whole_batch, 100), sliced(in_four, 100);
-  EXPECT_LT(least_bytes(sliced), least_bytes(whole) * 3 / 4);
+  EXPECT_LT(min_bytes(sliced), min_bytes(whole) * 3 / 4);
   const LmsStep planned = sliced.planned();
   EXPECT_EQ(planned.planner.report().slicing.slices, 4);
   EXPECT_EQ(planned.planner.latest().slices, 4);
@@ -105,8 +105,8 @@ TEST(LmsStep, WithSlicesOfItsChoiceIsNotSlowerInALargerBudget) {
 
 TEST(LmsStep, CountsSlicesInTheLeastThatAnyPlanTakes) {
   const LimitedStep whole(whole_batch, 100), any(chosen, 100);
-  const std::size_t least = least_bytes(any);
-  EXPECT_LT(least, least_bytes(whole));
+  const std::size_t least = min_bytes(any);
+  EXPECT_LT(least, min_bytes(whole));
   EXPECT_EQ(any.planned().planner.report().floor, least);
 }
 

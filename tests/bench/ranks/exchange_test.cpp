@@ -23,7 +23,7 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   const std::string file = folder / "links.json";
   const Topology two = ranks_on_hosts(1, 2);
   EXPECT_FALSE(load_links(file, two));
-  const allreduce::Links links{.latency = 1.5e-6, .memory = 7e9, .meeting = 1e-7};
+  const allreduce::Links links{.latency = 1.5e-6, .memory = 7e9, .barrier = 1e-7};
   save_links(file, two, {.links = links, .of_rank = {1, 0.5}});
   EXPECT_FALSE(load_links(file, two)) << "nothing says what the hardware can do";
   save_links(file, two,
@@ -37,7 +37,7 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   EXPECT_EQ(again.latency, links.latency);
   EXPECT_EQ(again.memory, links.memory);
   EXPECT_EQ(again.host, links.host);
-  EXPECT_EQ(again.meeting, links.meeting);
+  EXPECT_EQ(again.barrier, links.barrier);
   EXPECT_EQ(found.sources.rank, allreduce::Source::derived);
   EXPECT_EQ(found.sources.host, allreduce::Source::assumed);
   EXPECT_EQ(found.limits.host_of, (std::vector{0, 0}));
@@ -84,7 +84,7 @@ TEST(Exchange, HasNoPlanBelowItsBound) {
       allreduce::Settings settings{
           .topology = ranks_on_hosts(hosts, 2),
           .peers_memory = true,
-          .links = {.latency = 1e-6, .rank = 5e9, .host = 1e9, .memory = 10e9, .meeting = 1e-7},
+          .links = {.latency = 1e-6, .rank = 5e9, .host = 1e9, .memory = 10e9, .barrier = 1e-7},
           .limits = {.host_of = ranks_on_hosts(hosts, 2).host_of,
                      .memory = {{1e4, 4 * memory}, {1e6, memory}},
                      .line = 1e9,

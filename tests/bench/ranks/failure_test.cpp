@@ -50,7 +50,7 @@ std::string said_of(const std::exception& error, allreduce::World* world) {
   }
   const Interruption interruption(console);
   testing::internal::CaptureStderr();
-  tell_failure(error, world, interruption, console);
+  report_failure(error, world, interruption, console);
   return testing::internal::GetCapturedStderr();
 }
 
@@ -80,7 +80,7 @@ TEST(TellFailure, BlamesTheRankThatIsLost) {
 TEST(TellWrongFlags, SaysThemOnceWhereTheProcessIsAlone) {
   Console console;
   testing::internal::CaptureStderr();
-  tell_wrong_flags(Error("--model=x: no such model"), console);
+  report_wrong_flags(Error("--model=x: no such model"), console);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "--model=x: no such model\n");
 }
 

@@ -65,10 +65,10 @@ std::pair<bool, std::string> refusal_of_tasks() {
   return {refused, testing::internal::GetCapturedStderr()};
 }
 
-TEST(Launched, KnowsRankAndNumberOfTasksOfSrun) {
+TEST(LauncherInfo, KnowsRankAndNumberOfTasksOfSrun) {
   const SlurmVariables slurm(
       {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}, {"SLURM_STEP_NUM_TASKS", "4"}});
-  const std::optional<Launched> by = launched();
+  const std::optional<LauncherInfo> by = detect_launcher();
   ASSERT_TRUE(by);
   EXPECT_EQ(by->by, "srun");
   EXPECT_EQ(by->rank, 3);
@@ -77,16 +77,16 @@ TEST(Launched, KnowsRankAndNumberOfTasksOfSrun) {
 }
 
 // Its daemons are tasks of a step of Slurm, one for each node, and their ranks inherit that.
-TEST(Launched, IgnoresTheTasksOfAnEnclosingSlurmStep) {
+TEST(LauncherInfo, IgnoresTheTasksOfAnEnclosingSlurmStep) {
   const SlurmVariables inherited{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}};
   {
     const SlurmVariables prun{{"PMIX_RANK", "5"}, {"PMIX_NAMESPACE", "prterun-n1-42@1"}};
-    EXPECT_EQ(launched().value().ranks, std::nullopt);
+    EXPECT_EQ(detect_launcher().value().ranks, std::nullopt);
     EXPECT_FALSE(refusal_of_tasks().first);
   }
   const SlurmVariables mpirun{{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "8"}};
-  EXPECT_EQ(launched().value().by, "mpirun");
-  EXPECT_EQ(launched().value().ranks, 8);
+  EXPECT_EQ(detect_launcher().value().by, "mpirun");
+  EXPECT_EQ(detect_launcher().value().ranks, 8);
   EXPECT_FALSE(refusal_of_tasks().first);
 }
 

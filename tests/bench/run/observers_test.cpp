@@ -25,7 +25,7 @@ namespace {
 // The observers of a run by these flags.
 class ObservedRun {
  public:
-  explicit ObservedRun(const std::vector<std::string>& flags, Turns* turns = nullptr,
+  explicit ObservedRun(const std::vector<std::string>& flags, SliceLock* turns = nullptr,
                        bool traces = false)
       : run_(flags), interruption_(console_) {
     run_.team.start(0);
@@ -81,7 +81,7 @@ TEST(Observers, DoNotWatchTheLossOfAForwardOnlyRun) {
 // The turn comes before anybody's clock starts, and rows are made before they are marked.
 TEST(Observers, StandInTheOrderInWhichTheyNeedOneAnother) {
   const tests::TemporaryFolder folder;
-  Turns turns(folder / "turns");
+  SliceLock turns(folder / "turns");
   const ObservedRun run({}, &turns);
   EXPECT_EQ(run.place_of<TimeSlicer>(), 0U);
   ASSERT_TRUE(run.has<ProfileRecord>());

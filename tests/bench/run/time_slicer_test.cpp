@@ -10,7 +10,7 @@ namespace {
 
 TEST(TimeSlicer, PassesTheTurnBeforeTimingAndBetweenSteps) {
   const tests::TemporaryFolder folder;
-  Turns turns(folder / "turns", Turns::Clock::duration::zero());
+  SliceLock turns(folder / "turns", SliceLock::Clock::duration::zero());
   turns.begin();
   Json result;
   TimeSlicer taker(turns, result);
@@ -23,7 +23,7 @@ TEST(TimeSlicer, PassesTheTurnBeforeTimingAndBetweenSteps) {
 
 TEST(TimeSlicer, KeepsATurnThatIsNotOver) {
   const tests::TemporaryFolder folder;
-  Turns turns(folder / "turns", std::chrono::hours(1));
+  SliceLock turns(folder / "turns", std::chrono::hours(1));
   turns.begin();
   Json result;
   TimeSlicer taker(turns, result);
@@ -34,7 +34,7 @@ TEST(TimeSlicer, KeepsATurnThatIsNotOver) {
 
 TEST(TimeSlicer, FillsItsSectionOfARunThatFailed) {
   const tests::TemporaryFolder folder;
-  Turns turns(folder / "turns");
+  SliceLock turns(folder / "turns");
   turns.begin();
   Json result;
   TimeSlicer taker(turns, result);

@@ -59,7 +59,7 @@ class Scratch {
       : stream_(stream),
         bytes_(bytes),
         there_(device.allocate(bytes + guard_bytes)),
-        poison_(std::min(bytes, most_at_once), poison),
+        poison_(std::min(bytes, max_at_once), poison),
         guard_(guard_bytes, guard) {
     for (std::size_t at = 0; at < bytes; at += poison_.size()) {
       stream_.copy(there_.data() + at, poison_.data(), std::min(poison_.size(), bytes - at));
@@ -75,7 +75,7 @@ class Scratch {
   void settle() const { check_guard(guard_, bytes_); }
 
  private:
-  static constexpr std::size_t most_at_once = std::size_t{1} << 20U;
+  static constexpr std::size_t max_at_once = std::size_t{1} << 20U;
 
   Stream& stream_;
   std::size_t bytes_;

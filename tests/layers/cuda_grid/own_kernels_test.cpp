@@ -131,9 +131,9 @@ TEST(OwnKernels, FinishTheNormsOfFusedConvolutionsInManyBlocks) {
     expect_like_reference(layers::ChannelSums(), {x}, 1e-5);
     expect_like_reference(layers::FinishStatistics(1.5, 1e-5, DataType::f16),
                           std::vector<TensorDesc>(4, vector), half_tolerance);
-    expect_like_reference(ScaleBias(true, ScaleBias::Rest::nothing), {x, vector, vector},
+    expect_like_reference(ScaleBias(true, ScaleBias::Residual::none), {x, vector, vector},
                           half_tolerance);
-    expect_like_reference(ScaleBias(true, ScaleBias::Rest::normalised),
+    expect_like_reference(ScaleBias(true, ScaleBias::Residual::normalised),
                           {x, vector, vector, x, vector, vector}, half_tolerance);
     expect_like_reference(layers::NormBackwardEnd(), {x, x, vector, vector, vector, vector, vector},
                           half_tolerance);

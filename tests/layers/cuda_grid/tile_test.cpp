@@ -22,10 +22,10 @@ constexpr std::int64_t all_at_once[] = {1, 216, 396, 1056};
 TEST(Tile, HasNoMoreBlocksThanTheDeviceHoldsAtOnce) {
   for (const std::int64_t channels : all_channels) {
     for (const std::int64_t rows : all_rows) {
-      for (const std::int64_t at_once : all_at_once) {
-        const Tile tile = in_one_wave(columns_of(rows, channels, DataType::f16), at_once);
+      for (const std::int64_t resident_blocks : all_at_once) {
+        const Tile tile = in_one_wave(columns_of(rows, channels, DataType::f16), resident_blocks);
         const std::int64_t blocks = std::int64_t{tile.column_groups} * tile.chunks;
-        EXPECT_LE(blocks, std::max<std::int64_t>(at_once, tile.column_groups));
+        EXPECT_LE(blocks, std::max<std::int64_t>(resident_blocks, tile.column_groups));
       }
     }
   }
@@ -33,8 +33,8 @@ TEST(Tile, HasNoMoreBlocksThanTheDeviceHoldsAtOnce) {
 
 TEST(Tile, HasEveryRowInOneChunk) {
   for (const std::int64_t rows : all_rows) {
-    for (const std::int64_t at_once : all_at_once) {
-      const Tile tile = in_one_wave(columns_of(rows, 64, DataType::f16), at_once);
+    for (const std::int64_t resident_blocks : all_at_once) {
+      const Tile tile = in_one_wave(columns_of(rows, 64, DataType::f16), resident_blocks);
       std::int64_t next = 0;
       for (int chunk = 0; chunk < tile.chunks; ++chunk) {
         EXPECT_EQ(tile.first_row(chunk), next);
@@ -48,9 +48,9 @@ TEST(Tile, HasEveryRowInOneChunk) {
 
 // 802,816 rows of 64 channels: one group of eight columns, so a block for every chunk.
 TEST(Tile, FillsTheDevice) {
-  for (const std::int64_t at_once : {216, 396, 1056}) {
-    const Tile tile = in_one_wave(columns_of(802816, 64, DataType::f16), at_once);
-    EXPECT_GE(tile.chunks, at_once * 99 / 100);
+  for (const std::int64_t resident_blocks : {216, 396, 1056}) {
+    const Tile tile = in_one_wave(columns_of(802816, 64, DataType::f16), resident_blocks);
+    EXPECT_GE(tile.chunks, resident_blocks * 99 / 100);
   }
 }
 

@@ -74,7 +74,7 @@ TEST(KeepCopies, MovesAConversionIntoThePrologueAndTheUpdate) {
   Trained t;
   t.scale(t.convert(image(DataType::f16)));
   t.update();
-  const Divided divided = keep_copies(t.graph, table_that(true));
+  const PrologueSplit divided = keep_copies(t.graph, table_that(true));
   EXPECT_THAT(ops_of(*divided.step), ElementsAre("scale", "update"));
   EXPECT_THAT(ops_of(*divided.prologue), ElementsAre("convert"));
   const Node& update = divided.step->nodes()[1];
@@ -89,7 +89,7 @@ TEST(KeepCopies, MovesAConversionIntoThePrologueAndTheUpdate) {
 
 // The step that is left of a graph in which nothing can be moved.
 void expect_untouched(const Trained& t, const KernelTable& table) {
-  const Divided divided = keep_copies(t.graph, table);
+  const PrologueSplit divided = keep_copies(t.graph, table);
   EXPECT_EQ(divided.prologue, nullptr);
   EXPECT_EQ(ops_of(*divided.step), ops_of(t.graph));
 }
@@ -143,7 +143,7 @@ TEST(KeepCopies, TakesTheFirstOfTwoConversions) {
   t.scale(t.convert(image(DataType::f16)));
   t.scale(t.convert(image(DataType::bf16)));
   t.update();
-  const Divided divided = keep_copies(t.graph, table_that(true));
+  const PrologueSplit divided = keep_copies(t.graph, table_that(true));
   EXPECT_THAT(ops_of(*divided.step), ElementsAre("scale", "convert", "scale", "update"));
 }
 

@@ -47,7 +47,7 @@ TEST(FreezeConstants, LeavesToTheStepWhatDependsOnItsInput) {
   const Value w = parameter(graph, "w");
   const Value x = graph.input("x", four());
   graph.output("y", add(x, add(doubled(w), w)));
-  const Divided divided = freeze_constants(graph);
+  const PrologueSplit divided = freeze_constants(graph);
   EXPECT_THAT(ops_of(*divided.step), ElementsAre("add"));
   EXPECT_THAT(ops_of(*divided.prologue), ElementsAre("scale", "add"));
   EXPECT_THAT(names_of(*divided.step, Role::derived), ElementsAre("add#1:3"));
@@ -60,7 +60,7 @@ TEST(FreezeConstants, TakesNothingOfWhatIsTimed) {
   Graph graph;
   const Value images = graph.state("images", four(), {}, /*saved=*/false);
   graph.output("y", doubled(images));
-  const Divided divided = freeze_constants(graph);
+  const PrologueSplit divided = freeze_constants(graph);
   EXPECT_EQ(divided.prologue, nullptr);
   EXPECT_THAT(ops_of(*divided.step), ElementsAre("scale"));
 }

@@ -80,7 +80,7 @@ std::map<std::string, std::size_t> counts(const Graph& graph) {
 }
 
 std::shared_ptr<Graph> joined(Network network) {
-  return join_gradients(*step_of(network, DataType::f32)).graph;
+  return fuse_gradient_adds(*step_of(network, DataType::f32)).graph;
 }
 
 void expect_same_outputs(const Graph& before, const Graph& after) {
@@ -100,7 +100,7 @@ TEST(JoinGradients, KeepsEveryBitOfEveryGradient) {
   for (const Network network :
        {blocks, preactivated_block, linear_block, branches, linear_bottlenecks}) {
     const std::shared_ptr<Graph> before = step_of(network, DataType::f32);
-    expect_same_outputs(*before, *join_gradients(*before).graph);
+    expect_same_outputs(*before, *fuse_gradient_adds(*before).graph);
   }
 }
 
@@ -132,8 +132,8 @@ TEST(JoinGradients, LeavesASumOfMoreThanTwo) {
 TEST(JoinGradients, LeavesASumOfMoreBytesThanItIsTold) {
   const std::shared_ptr<Graph> before = step_of(blocks, DataType::f32);
   constexpr std::size_t bytes = 2 * 6 * 4 * 3 * sizeof(float);
-  EXPECT_EQ(counts(*join_gradients(*before, bytes).graph)["joined"], 3);
-  const std::shared_ptr<Graph> after = join_gradients(*before, bytes - 1).graph;
+  EXPECT_EQ(counts(*fuse_gradient_adds(*before, bytes).graph)["joined"], 3);
+  const std::shared_ptr<Graph> after = fuse_gradient_adds(*before, bytes - 1).graph;
   EXPECT_EQ(counts(*after)["joined"], 0);
   EXPECT_EQ(counts(*after)["add"], 3);
   expect_same_outputs(*before, *after);
@@ -152,14 +152,14 @@ TEST(JoinGradients, LeavesASumThatIsAnOutputOfTheGraph) {
       graph->output("sum", {graph.get(), node.inputs[5]});
     }
   }
-  auto after = counts(*join_gradients(*graph).graph);
+  auto after = counts(*fuse_gradient_adds(*graph).graph);
   EXPECT_EQ(after["add"], 2);
   EXPECT_EQ(after["joined"], 0);
 }
 
 TEST(JoinGradients, ChangesNothingTheSecondTime) {
   const std::shared_ptr<Graph> once = joined(blocks);
-  EXPECT_EQ(counts(*join_gradients(*once).graph), counts(*once));
+  EXPECT_EQ(counts(*fuse_gradient_adds(*once).graph), counts(*once));
 }
 
 KernelTable table_of(const std::function<bool(const Op&)>& accepts) {
@@ -179,7 +179,7 @@ bool accepts_all(const Op& /*op*/) { return true; }
 
 std::shared_ptr<Graph> masked(const Graph& graph,
                               const std::function<bool(const Op&)>& accepts = accepts_all) {
-  return mask_gates(graph, table_of(accepts), Layout::nhwc).graph;
+  return store_relu_masks(graph, table_of(accepts), Layout::nhwc).graph;
 }
 
 std::size_t masks_of(const Graph& graph) {
@@ -190,7 +190,7 @@ std::size_t masks_of(const Graph& graph) {
 // As the program does it for a backend that fuses convolutions.
 std::shared_ptr<Graph> fused(Network network) {
   const std::shared_ptr<Graph> graph = step_of(network, DataType::f32);
-  return join_gradients(*fuse_convolutions(*graph, table_of(accepts_all), Layout::nhwc).graph)
+  return fuse_gradient_adds(*fuse_convolutions(*graph, table_of(accepts_all), Layout::nhwc).graph)
       .graph;
 }
 
@@ -244,7 +244,7 @@ TEST(MaskGates, ChangesNothingTheSecondTime) {
 // The sum is not rounded before the gate: 2048 + 1 is no number of f16.
 TEST(JoinGradients, AddsInF32) {
   const BatchNormBackward op({.epsilon = 0, .variables = {}}, true);
-  EXPECT_EQ(op.place_of_dy(), 4);
+  EXPECT_EQ(op.index_of_dy(), 4);
   float x[] = {1, -1}, beta[] = {0}, mean[] = {0}, variance[] = {1};
   float dy[] = {2048, 0}, dy2[] = {1, 1}, dx[2] = {}, dbeta[1] = {};
   const auto view = [](float* data, Shape shape, DataType type) {

@@ -59,7 +59,7 @@ struct DividedGraph {
 
 TEST(Divide, LeavesTheGraphWholeWhereNoNodeIsTaken) {
   const DividedGraph g;
-  const Divided divided = divide(g.graph, {false, false, false, false});
+  const PrologueSplit divided = split_prologue(g.graph, {false, false, false, false});
   EXPECT_EQ(divided.prologue, nullptr);
   EXPECT_THAT(divided_ops(*divided.step), ElementsAre("scale", "scale", "add", "add"));
   EXPECT_THAT(divided_names(*divided.step, Role::derived), IsEmpty());
@@ -69,7 +69,7 @@ TEST(Divide, LeavesTheGraphWholeWhereNoNodeIsTaken) {
 
 TEST(Divide, KeepsOnlyWhatTheStepReadsOfThePrologue) {
   const DividedGraph g;
-  const Divided divided = divide(g.graph, {true, true, false, false});
+  const PrologueSplit divided = split_prologue(g.graph, {true, true, false, false});
   EXPECT_THAT(divided_ops(*divided.prologue), ElementsAre("scale", "scale"));
   EXPECT_THAT(divided_ops(*divided.step), ElementsAre("add", "add"));
   EXPECT_THAT(divided_names(*divided.step, Role::derived), ElementsAre("scale#1:4"));
@@ -80,7 +80,7 @@ TEST(Divide, KeepsOnlyWhatTheStepReadsOfThePrologue) {
 
 TEST(Divide, GivesThePrologueOnlyTheVariablesThatItReads) {
   const DividedGraph g;
-  const Divided divided = divide(g.graph, {true, false, false, false});
+  const PrologueSplit divided = split_prologue(g.graph, {true, false, false, false});
   EXPECT_THAT(divided_names(*divided.prologue, Role::parameter), ElementsAre("w"));
   EXPECT_THAT(divided_names(*divided.prologue, Role::state), IsEmpty());
   EXPECT_THAT(divided_names(*divided.step, Role::parameter), ElementsAre("w"));
@@ -92,7 +92,7 @@ TEST(Divide, KeepsOutputsInTheStepWhereverTheyAreMade) {
   const Value w = graph.parameter("w", divided_desc(), {});
   graph.output("doubled", twice(w));
   graph.output("w", w);
-  const Divided divided = divide(graph, {true});
+  const PrologueSplit divided = split_prologue(graph, {true});
   ASSERT_EQ(divided.step->outputs().size(), 2U);
   EXPECT_EQ(divided.step->outputs()[0].name, "doubled");
   EXPECT_EQ(divided.step->info(divided.step->outputs()[0].tensor).role, Role::derived);
@@ -113,7 +113,7 @@ TEST(Divide, TellsTensorsOfOneNameApart) {
   }
   const Value sum = emit(Add(), {{&graph, made[0]}, {&graph, made[1]}});
   graph.output("y", emit(Add(), {x, sum}));
-  const Divided divided = divide(graph, {true, true, false, false});
+  const PrologueSplit divided = split_prologue(graph, {true, true, false, false});
   const std::vector<std::string> names = divided_names(*divided.step, Role::derived);
   ASSERT_EQ(names.size(), 2U);
   EXPECT_NE(names[0], names[1]);
@@ -123,11 +123,11 @@ TEST(Divide, TellsTensorsOfOneNameApart) {
 TEST(Divide, RefusesAPrologueThatReadsWhatAStepMakes) {
   const DividedGraph g;
   EXPECT_THAT(error_of([&] {
-                divide(g.graph, {false, true, false, false});
+                split_prologue(g.graph, {false, true, false, false});
               }),
               HasSubstr("a prologue cannot read scale#0"));
   EXPECT_THAT(error_of([&] {
-                divide(g.graph, {false, false, false, true});
+                split_prologue(g.graph, {false, false, false, true});
               }),
               HasSubstr("a prologue cannot read x"))
       << "an input changes with every step";
@@ -135,7 +135,8 @@ TEST(Divide, RefusesAPrologueThatReadsWhatAStepMakes) {
 
 TEST(Divide, WantsAnEntryForEachNode) {
   const DividedGraph g;
-  EXPECT_THAT(error_of([&] { divide(g.graph, {true}); }), HasSubstr("one entry for each node"));
+  EXPECT_THAT(error_of([&] { split_prologue(g.graph, {true}); }),
+              HasSubstr("one entry for each node"));
 }
 
 }  // namespace

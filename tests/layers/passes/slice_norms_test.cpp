@@ -78,7 +78,7 @@ Step step_of(std::int64_t batch, std::int64_t slices, bool fuses) {
   for (std::size_t i = 0; i < made.size(); ++i) {
     graph.output(graph.info(parameters[i].id).name, made[i].value());
   }
-  const Rewritten joined = fuses ? join_gradients(graph) : copy_of(graph);
+  const Rewritten joined = fuses ? fuse_gradient_adds(graph) : copy_of(graph);
   step.sliced = slice_norms(*joined.graph, slices);
   for (const Output& output : step.sliced.graph->outputs()) {
     step.results.emplace(output.name, output.tensor);

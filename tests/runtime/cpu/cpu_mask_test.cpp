@@ -11,7 +11,7 @@ namespace {
 
 std::vector<int> cpus_of(const CpuMask& mask) {
   std::vector<int> cpus;
-  for (int cpu = 0; cpu < CpuMask::most_cpus; ++cpu) {
+  for (int cpu = 0; cpu < CpuMask::max_cpus; ++cpu) {
     if (mask.has(cpu)) {
       cpus.push_back(cpu);
     }
@@ -78,7 +78,7 @@ TEST(CpuMask, IsRefusedWithoutAProcessorThatIsThere) {
   const std::vector<int> before = allowed_cpus();
   CpuMask mask;
   EXPECT_FALSE(mask.bind()) << "no processor at all";
-  mask.add(CpuMask::most_cpus - 1);
+  mask.add(CpuMask::max_cpus - 1);
   EXPECT_FALSE(mask.bind());
   EXPECT_EQ(allowed_cpus(), before);
 }
@@ -95,7 +95,7 @@ TEST(PinnedCaller, KeepsTheThreadOnOneProcessorWhileItLives) {
 TEST(PinnedCaller, LeavesTheThreadAsItIsWhereTheSystemRefuses) {
   const std::vector<int> before = allowed_cpus();
   {
-    const PinnedCaller pinned(CpuMask::most_cpus - 1);
+    const PinnedCaller pinned(CpuMask::max_cpus - 1);
     EXPECT_EQ(allowed_cpus(), before);
   }
   EXPECT_EQ(allowed_cpus(), before);

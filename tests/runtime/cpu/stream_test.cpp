@@ -158,7 +158,7 @@ TEST(CpuStream, KeepsTheCallerOnItsCoreWhileItRunsCompute) {
   stream->synchronize();
   CpuMask after;
   ASSERT_TRUE(after.read());
-  for (int cpu = 0; cpu < CpuMask::most_cpus; ++cpu) {
+  for (int cpu = 0; cpu < CpuMask::max_cpus; ++cpu) {
     EXPECT_EQ(during.has(cpu), cpu == core);
     EXPECT_EQ(after.has(cpu), before.has(cpu));
   }

@@ -75,7 +75,7 @@ struct Fiber {  // one chunk of one rank
   std::size_t open_messages = 0;  // posted, not matched
   std::size_t chunks_to_wait_for = 0;
   Pending own, scratch;                           // in the buffer and in the scratch
-  std::vector<const std::vector<int>*> meetings;  // so far
+  std::vector<const std::vector<int>*> barriers;  // so far
   bool done = false;
 };
 
@@ -280,7 +280,7 @@ class Interpreter {
 
   bool step(const Barrier& barrier) {
     const std::vector<int>& group = plan().groups.at(barrier.group);
-    const auto number = std::pair(at_, fiber().meetings.size());
+    const auto number = std::pair(at_, fiber().barriers.size());
     if (!arrived_.contains(number)) {  // else it was woken
       require(std::ranges::count(group, static_cast<int>(at_.rank)) == 1 && races_,
               "meets a group that it is not of");
@@ -304,7 +304,7 @@ class Interpreter {
       const At there{static_cast<std::size_t>(other), at_.chunk};
       races_->join(at_.chunk, at_.rank, arrived_.at({there, number.second}).clock);
     }
-    fiber().meetings.push_back(&group);
+    fiber().barriers.push_back(&group);
     return true;
   }
 
@@ -360,7 +360,7 @@ class Interpreter {
     for (at_.rank = 0; at_.rank < plans_.size(); ++at_.rank) {
       for (at_.chunk = 0; at_.chunk < chunks_; ++at_.chunk) {
         require(fiber().done, "never ends: what it waits for does not come");
-        require(fiber().meetings.size() == fibers_[0][at_.chunk].meetings.size(),
+        require(fiber().barriers.size() == fibers_[0][at_.chunk].barriers.size(),
                 "meets others more or less often than rank 0");
       }
     }

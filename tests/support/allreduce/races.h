@@ -31,7 +31,7 @@ class ChunkOrder {
 void check_chunks_apart(std::span<const RankPlan> plans);
 
 // Finds memory that one rank touches while another writes it, by vector clocks: the ranks of one
-// chunk are threads whose order only meetings and messages make.
+// chunk are threads whose order only barriers and messages make.
 class RaceDetector {
  public:
   using Clock = std::vector<std::uint32_t>;

@@ -91,9 +91,9 @@ ncclResult_t checked(ncclComm_t communicator, const Reduction& reduction) {
 
 // Success, or why a configuration cannot be taken.
 bool is_valid(const ncclConfig_t* config) {
-  constexpr std::size_t least_bytes = 24;  // up to `blocking`, which version 2.14 has
+  constexpr std::size_t min_bytes = 24;  // up to `blocking`, which version 2.14 has
   constexpr unsigned magic = 0xcafebeef;
-  return config->size >= least_bytes && config->magic == magic &&
+  return config->size >= min_bytes && config->magic == magic &&
          config->version >= NCCL_VERSION(2, 14, 0) &&
          (config->blocking == 0 || config->blocking == 1 ||
           config->blocking == NCCL_CONFIG_UNDEF_INT);
@@ -125,7 +125,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   *communicator = nullptr;
-  if (ranks < 1 || ranks > Segment::most_ranks || rank < 0 || rank >= ranks ||
+  if (ranks < 1 || ranks > Segment::max_ranks || rank < 0 || rank >= ranks ||
       (config != nullptr && !cnn::tests::emulated::is_valid(config))) {
     return ncclInvalidArgument;
   }

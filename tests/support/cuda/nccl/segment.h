@@ -25,7 +25,7 @@ struct ReductionArguments {
 class Segment {
  public:
   static constexpr std::size_t chunk_bytes = std::size_t{256} << 10U;
-  static constexpr int most_ranks = 64;
+  static constexpr int max_ranks = 64;
 
   struct Slot {
     std::atomic<int> joined = 0;
@@ -50,7 +50,7 @@ class Segment {
  private:
   struct Header {
     std::atomic<int> ranks = 0;
-    std::array<Slot, most_ranks> slots;
+    std::array<Slot, max_ranks> slots;
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -17,12 +17,13 @@
 // one, after the kernel has entered the table of kernels, which nvcc does for the real one.
 namespace cnn::cuda {
 
-inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
+inline constexpr std::size_t default_shared_bytes = 48U << 10U;
 
 template <class... Parameters>
-std::int64_t blocks_at_once(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
+std::int64_t max_resident_blocks(void (*kernel)(Parameters...), int threads,
+                                 std::size_t shared_bytes) {
   cnn::tests::emulated::add_kernel(kernel);
-  return blocks_at_once(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
+  return max_resident_blocks(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
 }
 
 // NOLINTNEXTLINE(readability-function-size): takes what a launch needs, as the real one
@@ -31,7 +32,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
             Stream& stream, Arguments&&... arguments) {
   cnn::tests::emulated::add_kernel(kernel);
   const auto* entry = reinterpret_cast<const void*>(kernel);
-  if (shared_bytes > usual_shared_bytes) {
+  if (shared_bytes > default_shared_bytes) {
     check(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)));
   }

@@ -13,11 +13,11 @@
 // once on the calling thread, whatever the stream.
 namespace cnn::cuda {
 
-inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
+inline constexpr std::size_t default_shared_bytes = 48U << 10U;
 
 template <class... Parameters>
-std::int64_t blocks_at_once(void (* /*kernel*/)(Parameters...), int /*threads*/,
-                            std::size_t /*shared_bytes*/) {
+std::int64_t max_resident_blocks(void (* /*kernel*/)(Parameters...), int /*threads*/,
+                                 std::size_t /*shared_bytes*/) {
   return 528;  // more than there is work for, but where a test has many rows
 }
 

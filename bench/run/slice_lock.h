@@ -18,18 +18,18 @@ namespace cnn::bench {
 // 1, then lock 0, then releases lock 1; so a program that passes its turn queues behind a waiting
 // one. The system releases the locks of an ended program: no program waits for a dead one, and a
 // lone program never waits.
-class Turns {
+class SliceLock {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds usual_turn{500};
+  static constexpr std::chrono::milliseconds default_slice{500};
 
   // Creates the file if it is missing. Throws Error. asked_to_end: polled while waiting; once it is
   // true, this program stops waiting and takes no more turns. Null: waits until its turn.
-  explicit Turns(const std::string& path, Clock::duration turn = usual_turn,
-                 std::function<bool()> asked_to_end = nullptr);
-  ~Turns();
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
+  explicit SliceLock(const std::string& path, Clock::duration turn = default_slice,
+                     std::function<bool()> asked_to_end = nullptr);
+  ~SliceLock();
+  SliceLock(const SliceLock&) = delete;
+  SliceLock& operator=(const SliceLock&) = delete;
 
   // Blocks until the first turn. Throws Error if the file system has no locks.
   void begin();

@@ -8,6 +8,6 @@ namespace cnn::layers {
 // graph, if the pool is the only source of the gradient. The pool sends each gradient to the
 // maximum of its window, whose sign is that of the pooled value. So the pooled image decides the
 // gate, and the larger image need not be kept for it. Values stay bitwise the same.
-Rewritten gate_pooled_gradients(const Graph& graph);
+Rewritten commute_relu_pool(const Graph& graph);
 
 }  // namespace cnn::layers

@@ -1,4 +1,4 @@
-#include "layers/passes/pooled_gates.h"
+#include "layers/passes/commute_relu_pool.h"
 
 #include <cstddef>
 #include <optional>
@@ -50,7 +50,7 @@ void emit_gated(Rewriter& rewriter, const Node& gate, const Node& pool, TensorId
 
 }  // namespace
 
-Rewritten gate_pooled_gradients(const Graph& graph) {
+Rewritten commute_relu_pool(const Graph& graph) {
   const std::vector<std::size_t> readers = count_readers(graph);
   std::vector<std::optional<PooledGate>> gates;
   std::vector<bool> absorbed(graph.nodes().size());

@@ -14,11 +14,11 @@ namespace cnn::compare {
 // cancel in every comparison, and a few disturbed turns hardly move the median; the difference of
 // whole-run medians has neither property. Returns nothing if too few turns lie between two of the
 // other run, or if the files lack the ends of steps.
-std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
-                                            std::span<const TimedStep> fresh);
+std::optional<double> interleaved_slowdown(std::span<const TimedStep> base,
+                                           std::span<const TimedStep> fresh);
 
 // Returns whether both runs overlap in time by the host's clock, since runs of different days may
 // name one file of turns. True if the files lack the ends of steps.
-bool may_have_taken_turns(std::span<const TimedStep> base, std::span<const TimedStep> fresh);
+bool may_be_interleaved(std::span<const TimedStep> base, std::span<const TimedStep> fresh);
 
 }  // namespace cnn::compare

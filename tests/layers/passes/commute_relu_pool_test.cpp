@@ -1,4 +1,4 @@
-#include "layers/passes/pooled_gates.h"
+#include "layers/passes/commute_relu_pool.h"
 
 #include <cstring>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ void expect_same_outputs(const Graph& before, const Graph& after) {
 TEST(PooledGates, KeepEveryBitOfEveryGradient) {
   for (const Network network : {pooled, overlapping, clipped, twice, branched, averaged, linear}) {
     const std::shared_ptr<Graph> before = step_of(network);
-    expect_same_outputs(*before, *gate_pooled_gradients(*before).graph);
+    expect_same_outputs(*before, *commute_relu_pool(*before).graph);
   }
 }
 
@@ -83,16 +83,16 @@ TEST(PooledGates, AreOpenedByTheSmallerImage) {
   for (const Network network : {pooled, overlapping, clipped}) {
     const std::shared_ptr<Graph> before = step_of(network);
     EXPECT_EQ(gates_behind_pools(*before), 0);
-    const std::shared_ptr<Graph> after = gate_pooled_gradients(*before).graph;
+    const std::shared_ptr<Graph> after = commute_relu_pool(*before).graph;
     EXPECT_EQ(gates_behind_pools(*after), 1);
     EXPECT_EQ(after->nodes().size(), before->nodes().size());
   }
-  EXPECT_EQ(gates_behind_pools(*gate_pooled_gradients(*step_of(twice)).graph), 2);
+  EXPECT_EQ(gates_behind_pools(*commute_relu_pool(*step_of(twice)).graph), 2);
 }
 
 TEST(PooledGates, StayWhereOtherGradientsArriveOrThePoolTakesNoMaximum) {
   for (const Network network : {branched, averaged, linear}) {
-    EXPECT_EQ(gates_behind_pools(*gate_pooled_gradients(*step_of(network)).graph), 0);
+    EXPECT_EQ(gates_behind_pools(*commute_relu_pool(*step_of(network)).graph), 0);
   }
 }
 

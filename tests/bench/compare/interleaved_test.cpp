@@ -1,4 +1,4 @@
-#include "bench/compare/turn_by_turn.h"
+#include "bench/compare/interleaved.h"
 
 #include <cmath>
 #include <functional>
@@ -16,7 +16,7 @@ using Steps = std::vector<TimedStep>;
 struct Pair {
   Steps base, fresh;
 
-  std::optional<double> slowdown() const { return slowdown_turn_by_turn(base, fresh); }
+  std::optional<double> slowdown() const { return interleaved_slowdown(base, fresh); }
   double slowdown_by_medians() const {
     return std::log(summarise(fresh).seconds / summarise(base).seconds);
   }

@@ -1,4 +1,4 @@
-#include "bench/run/turns.h"
+#include "bench/run/slice_lock.h"
 
 #include <atomic>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto no_time = Turns::Clock::duration::zero();
+constexpr auto no_time = SliceLock::Clock::duration::zero();
 
 // Returns as soon as somebody waits behind the one that works: it holds the second byte.
 void wait_until_somebody_is_next(const std::string& path) {
@@ -35,15 +35,15 @@ void wait_until_somebody_is_next(const std::string& path) {
   close(file);
 }
 
-TEST(Turns, GoToTheOneThatWaits) {
+TEST(SliceLock, GoToTheOneThatWaits) {
   const tests::TemporaryFolder folder;
   const std::string path = folder / "turns";
   std::vector<std::string> order;
-  Turns first(path, no_time);
+  SliceLock first(path, no_time);
   first.begin();
   order.emplace_back("first");
   std::thread other([&] {
-    Turns second(path, no_time);
+    SliceLock second(path, no_time);
     second.begin();
     order.emplace_back("second");
     wait_until_somebody_is_next(path);
@@ -60,12 +60,12 @@ TEST(Turns, GoToTheOneThatWaits) {
   EXPECT_EQ(first.passed(), 2);
 }
 
-TEST(Turns, AreNeverTakenByTwoAtOnce) {
+TEST(SliceLock, AreNeverTakenByTwoAtOnce) {
   const tests::TemporaryFolder folder;
   const std::string path = folder / "turns";
   std::atomic<int> working{0}, most{0};
   const auto work = [&] {
-    Turns turns(path, no_time);
+    SliceLock turns(path, no_time);
     turns.begin();
     for (int i = 0; i < 200; ++i) {
       const int now = ++working;
@@ -81,36 +81,36 @@ TEST(Turns, AreNeverTakenByTwoAtOnce) {
   EXPECT_EQ(most, 1);
 }
 
-TEST(Turns, NeverWaitForASingleProgram) {
+TEST(SliceLock, NeverWaitForASingleProgram) {
   const tests::TemporaryFolder folder;
-  Turns alone(folder / "turns", no_time);
+  SliceLock alone(folder / "turns", no_time);
   alone.begin();
   alone.pass();
   alone.pass();
   EXPECT_EQ(alone.passed(), 2);
   EXPECT_TRUE(alone.is_over());
-  EXPECT_FALSE(Turns(folder / "turns", std::chrono::hours(1)).is_over());
+  EXPECT_FALSE(SliceLock(folder / "turns", std::chrono::hours(1)).is_over());
 }
 
-TEST(Turns, PassOnWhenAProgramEnds) {
+TEST(SliceLock, PassOnWhenAProgramEnds) {
   const tests::TemporaryFolder folder;
   const std::string path = folder / "turns";
   {
-    Turns ends(path, no_time);
+    SliceLock ends(path, no_time);
     ends.begin();
   }
-  Turns next(path, no_time);
+  SliceLock next(path, no_time);
   next.begin();
   EXPECT_EQ(next.passed(), 0);
 }
 
-TEST(Turns, AreOverForOneThatIsAskedToEndWhileItWaits) {
+TEST(SliceLock, AreOverForOneThatIsAskedToEndWhileItWaits) {
   const tests::TemporaryFolder folder;
   const std::string path = folder / "turns";
-  std::optional<Turns> first(std::in_place, path, no_time);
+  std::optional<SliceLock> first(std::in_place, path, no_time);
   first->begin();
   std::atomic<bool> asked{false};
-  Turns second(path, no_time, [&] { return asked.load(); });
+  SliceLock second(path, no_time, [&] { return asked.load(); });
   std::thread other([&] { second.begin(); });
   wait_until_somebody_is_next(path);
   asked = true;
@@ -119,19 +119,19 @@ TEST(Turns, AreOverForOneThatIsAskedToEndWhileItWaits) {
   EXPECT_EQ(second.passed(), 0);
   EXPECT_FALSE(second.is_over());
   first.reset();
-  Turns third(path, no_time);  // nobody holds a lock for the one that has left
+  SliceLock third(path, no_time);  // nobody holds a lock for the one that has left
   third.begin();
 }
 
-TEST(Turns, GoToTheOneThatWaitsAndMayBeAskedToEnd) {
+TEST(SliceLock, GoToTheOneThatWaitsAndMayBeAskedToEnd) {
   const tests::TemporaryFolder folder;
   const std::string path = folder / "turns";
   const auto never = [] { return false; };
-  Turns first(path, no_time, never);
+  SliceLock first(path, no_time, never);
   first.begin();
   std::atomic<bool> second_works{false};
   std::thread other([&] {
-    Turns second(path, no_time, never);
+    SliceLock second(path, no_time, never);
     second.begin();
     second_works = true;
   });
@@ -143,9 +143,9 @@ TEST(Turns, GoToTheOneThatWaitsAndMayBeAskedToEnd) {
   EXPECT_EQ(first.passed(), 1);
 }
 
-TEST(Turns, NeedAFileThatCanBeMade) {
+TEST(SliceLock, NeedAFileThatCanBeMade) {
   try {
-    Turns turns("/no/such/folder/turns");
+    SliceLock turns("/no/such/folder/turns");
     FAIL() << "made";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("--take_turns=/no/such/folder/turns: No such file"));

@@ -1,4 +1,4 @@
-#include "bench/run/turns.h"
+#include "bench/run/slice_lock.h"
 
 #include <cerrno>
 #include <condition_variable>
@@ -22,7 +22,7 @@ constexpr mode_t read_and_write = 0666;
 }  // namespace
 
 // The turnstile file as opened by one program. The system drops its locks when it is closed.
-class Turns::File {
+class SliceLock::File {
  public:
   explicit File(const std::string& path)
       : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, read_and_write)) {
@@ -61,22 +61,23 @@ class Turns::File {
 };
 
 // State shared by the program and its waiting thread.
-struct Turns::Wait {
+struct SliceLock::Wait {
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;
   std::exception_ptr error;
 };
 
-Turns::Turns(const std::string& path, Clock::duration turn, std::function<bool()> asked_to_end)
+SliceLock::SliceLock(const std::string& path, Clock::duration turn,
+                     std::function<bool()> asked_to_end)
     : turn_(turn),
       asked_to_end_(std::move(asked_to_end)),
       file_(std::make_shared<File>(path)),
       start_(Clock::now()) {}
 
-Turns::~Turns() = default;
+SliceLock::~SliceLock() = default;
 
-void Turns::enter() {
+void SliceLock::enter() {
   const Clock::time_point asked = Clock::now();
   if (!asked_to_end_) {
     file_->lock(is_next);
@@ -94,7 +95,7 @@ void Turns::enter() {
 // Only a signal to the waiting thread ends a wait for a lock early. So a separate thread waits; if
 // the program is asked to end, it abandons that thread, which closes the file and so drops its
 // locks when its turn comes, or ends with the program.
-void Turns::wait_on_thread() {
+void SliceLock::wait_on_thread() {
   constexpr std::chrono::milliseconds between_looks{20};
   const auto wait = std::make_shared<Wait>();
   std::thread([wait, file = file_]() mutable {
@@ -124,13 +125,13 @@ void Turns::wait_on_thread() {
   }
 }
 
-void Turns::begin() {
+void SliceLock::begin() {
   if (file_) {
     enter();
   }
 }
 
-void Turns::pass() {
+void SliceLock::pass() {
   if (!file_) {
     return;
   }

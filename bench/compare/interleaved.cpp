@@ -1,4 +1,4 @@
-#include "bench/compare/turn_by_turn.h"
+#include "bench/compare/interleaved.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace cnn::compare {
 namespace {
 
-constexpr std::size_t least_comparisons = 8;
+constexpr std::size_t min_comparisons = 8;
 
 struct Turn {
   bool fresh = false;
@@ -68,8 +68,8 @@ bool has_times(std::span<const TimedStep> steps) {
 
 }  // namespace
 
-std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
-                                            std::span<const TimedStep> fresh) {
+std::optional<double> interleaved_slowdown(std::span<const TimedStep> base,
+                                           std::span<const TimedStep> fresh) {
   if (!has_times(base) || !has_times(fresh)) {
     return std::nullopt;
   }
@@ -80,13 +80,13 @@ std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
     longer.push_back(turns[i].fresh ? turns[i].log_seconds - others
                                     : others - turns[i].log_seconds);
   }
-  if (longer.size() < least_comparisons) {
+  if (longer.size() < min_comparisons) {
     return std::nullopt;
   }
   return median(std::move(longer));
 }
 
-bool may_have_taken_turns(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {
+bool may_be_interleaved(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {
   return !has_times(base) || !has_times(fresh) ||
          (base.front().ended < fresh.back().ended && fresh.front().ended < base.back().ended);
 }
