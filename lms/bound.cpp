@@ -269,6 +269,18 @@ class Relaxation {
   std::vector<double> needed_;     // by step: bytes
 };
 
+// Returns the request with another budget and other options, which it references.
+Request changed(const Request& request, const Budget& budget, const Options& options) {
+  return {.graph = request.graph,
+          .specs = request.specs,
+          .schedule = request.schedule,
+          .backward = request.backward,
+          .costs = request.costs,
+          .budget = budget,
+          .variable_bytes = request.variable_bytes,
+          .options = options};
+}
+
 // Returns the nodes of a schedule in the order of their first run.
 std::vector<NodeId> first_runs(const Schedule& schedule, std::size_t nodes) {
   std::vector<NodeId> result;
@@ -283,11 +295,17 @@ std::vector<NodeId> first_runs(const Schedule& schedule, std::size_t nodes) {
   return result;
 }
 
-// Returns whether all swapped tensors are movable in the bound.
-bool moves_only_stashed(const Request& request, const Schedule& schedule) {
+// Returns whether all swapped tensors are movable in the bound of options that let all leave.
+bool moves_only_known(const Request& request, const Schedule& schedule, bool within_pass) {
   std::vector<bool> is_known(request.graph.tensors().size());
   for (const Stashed& one : stashed(request.graph, request.schedule, request.backward)) {
     is_known[index_of(one.tensor)] = true;
+  }
+  if (within_pass) {
+    const Options any;
+    for (const TensorId tensor : movable_within_passes(changed(request, request.budget, any))) {
+      is_known[index_of(tensor)] = true;
+    }
   }
   return std::ranges::all_of(schedule.steps, [&](const Step& step) {
     const auto* fetch = std::get_if<Fetch>(&step.action);
@@ -296,27 +314,41 @@ bool moves_only_stashed(const Request& request, const Schedule& schedule) {
   });
 }
 
-// Returns the request with another budget and other options, which it references.
-Request changed(const Request& request, const Budget& budget, const Options& options) {
-  return {.graph = request.graph,
-          .specs = request.specs,
-          .schedule = request.schedule,
-          .backward = request.backward,
-          .costs = request.costs,
-          .budget = budget,
-          .variable_bytes = request.variable_bytes,
-          .options = options};
+// Returns whether a node runs again before the forward pass has ended.
+bool repeats_in_forward(const Request& request, const Schedule& schedule) {
+  std::vector<bool> is_forward(request.graph.nodes().size()), has_run(is_forward.size());
+  for (std::size_t s = 0; s < index_of(request.backward) && s < request.schedule.steps.size();
+       ++s) {
+    if (const auto* compute = std::get_if<Compute>(&request.schedule.steps[s].action)) {
+      is_forward[index_of(compute->node)] = true;
+    }
+  }
+  bool repeats = false;
+  for (const Step& step : schedule.steps) {
+    const auto* compute = std::get_if<Compute>(&step.action);
+    if (compute == nullptr || !is_forward[index_of(compute->node)]) {
+      continue;
+    }
+    if (repeats && !has_run[index_of(compute->node)]) {
+      return true;
+    }
+    repeats = repeats || has_run[index_of(compute->node)];
+    has_run[index_of(compute->node)] = true;
+  }
+  return false;
 }
 
 }  // namespace
 
 double lower_bound_of(const Request& request, const Schedule& schedule) {
   const std::size_t nodes = request.graph.nodes().size();
+  Options any;
+  any.within_pass =
+      repeats_in_forward(request, schedule) || !moves_only_known(request, schedule, false);
   if (first_runs(schedule, nodes) != first_runs(request.schedule, nodes) ||
-      !moves_only_stashed(request, schedule)) {
+      !moves_only_known(request, schedule, any.within_pass)) {
     return std::accumulate(request.costs.seconds.begin(), request.costs.seconds.end(), 0.0);
   }
-  const Options any;
   return lower_bound(changed(request, request.budget, any)).seconds;
 }
 
@@ -328,8 +360,12 @@ double lower_bound_at(const Request& request, std::size_t device_bytes) {
 Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }
 
 Bound lower_bound(const Request& request, const Pressure& pressure) {
+  // A window counts tensors that a plan may also move while one pass is under way, where that is
+  // allowed: then its proof does not hold.
   const auto in_windows = [&](bool repeats) {
-    return pressure.seconds + seconds_in_windows(request, pressure, repeats);
+    return request.options.within_pass
+               ? 0.0
+               : pressure.seconds + seconds_in_windows(request, pressure, repeats);
   };
   const Relaxation swaps(request, pressure, false);
   const double fluid_swaps = swaps.least();

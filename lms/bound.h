@@ -9,7 +9,8 @@ namespace cnn::lms {
 
 // A lower bound of the step time over all plans that run the compute steps in the request's order
 // and, for tensors that its options let leave, copy them out and back or recompute them between
-// creation and last use. Infinite: no such plan exists.
+// creation and last use, any number of times with Options::within_pass. Infinite: no such plan
+// exists.
 struct Bound {
   double seconds = 0;
   double seconds_swap_only = 0;  // of plans without recomputation
@@ -31,8 +32,9 @@ Bound lower_bound(const Request& request, const Pressure& pressure);
 double lower_bound_at(const Request& request, std::size_t device_bytes);
 
 // Returns a lower bound of a given schedule's seconds, such as a file's. That schedule may move
-// tensors that the options keep, so the options are ignored. If it reorders the nodes, or moves
-// tensors that live in one pass only, the bound is the time of all nodes.
+// tensors that the options keep, so the options are ignored; whether tensors leave within a pass is
+// read from it. If it reorders the nodes, or moves other tensors than activations and inputs, the
+// bound is the time of all nodes.
 double lower_bound_of(const Request& request, const Schedule& schedule);
 
 }  // namespace cnn::lms

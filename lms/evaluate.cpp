@@ -100,13 +100,17 @@ void Evaluator::merge_returns(const ExpandedSchedule& expanded) {
   });
 }
 
-// Moves each swap-in as far towards the start of the backward pass as memory up to its use permits,
-// and never before the previous swap-in.
+// Moves each swap-in as far towards the start of its pass as memory up to its use permits, and
+// never before the previous swap-in.
 void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
-  auto least = static_cast<std::uint32_t>(expanded.backward);
+  std::uint32_t least = 0;
   for (PlacedSwapIn& one : swap_ins_) {
-    const std::size_t bytes = problem_.roots[expanded.intervals[one.interval].root].bytes;
-    const std::uint32_t earliest = std::max(least, expanded.intervals[one.interval].earliest);
+    const LiveInterval& interval = expanded.intervals[one.interval];
+    const std::size_t bytes = problem_.roots[interval.root].bytes;
+    if (interval.first >= expanded.backward) {
+      least = std::max(least, static_cast<std::uint32_t>(expanded.backward));
+    }
+    const std::uint32_t earliest = std::max(least, interval.earliest);
     while (one.position > earliest && bytes_[one.position - 1] + bytes <= device_bytes_) {
       --one.position;
       bytes_[one.position] += bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -11,6 +12,9 @@ ScheduleExpander::ScheduleExpander(const PlanningProblem& problem)
     : problem_(problem), interval_(problem.roots.size(), -1), away_(problem.roots.size()) {
   flatten();
   run_forward();
+  forward_ = result_;
+  forward_interval_ = interval_;
+  forward_candidates_ = candidates_.size();
 }
 
 void ScheduleExpander::flatten() {
@@ -44,31 +48,48 @@ std::span<const ProblemNode::InPlaceReuse> ScheduleExpander::may_reuse(std::uint
 }
 
 void ScheduleExpander::run_forward() {
-  for (; given_ < problem_.backward && given_ < problem_.steps.size(); ++given_) {
+  for (given_ = 0; given_ < problem_.backward && given_ < problem_.steps.size(); ++given_) {
     add_given();
+    leave_within_pass();
   }
   result_.backward = result_.steps.size();
-  forward_ = result_;
-  forward_interval_ = interval_;
-  forward_candidates_ = candidates_.size();
+}
+
+void ScheduleExpander::start_anew() {
+  result_.steps.clear();
+  result_.intervals.clear();
+  result_.seconds = 0;
+  candidates_.clear();
+  std::ranges::fill(interval_, -1);
 }
 
 const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decisions) {
   decisions_ = &decisions;
-  result_.steps.resize(forward_.steps.size());
-  result_.intervals = forward_.intervals;
   result_.reused_in_place.clear();
-  result_.seconds = forward_.seconds;
-  candidates_.resize(forward_candidates_);
   borrowed_.clear();
   returned_.clear();
-  interval_ = forward_interval_;
+  present_.clear();
   std::ranges::fill(away_, 0);
+  const bool has_other_forward =
+      std::exchange(within_pass_, std::ranges::any_of(decisions, leaves_always));
+  if (within_pass_) {
+    start_anew();
+    run_forward();
+  } else {
+    has_other_forward ? void(result_.steps = forward_.steps)
+                      : result_.steps.resize(forward_.steps.size());
+    result_.intervals = forward_.intervals;
+    result_.seconds = forward_.seconds;
+    result_.backward = forward_.backward;
+    candidates_.resize(forward_candidates_);
+    interval_ = forward_interval_;
+  }
   leave_forward();
   for (given_ = static_cast<std::uint32_t>(problem_.backward); given_ < problem_.steps.size();
        ++given_) {
     add_given();
     release();
+    leave_within_pass();
   }
   resolve_in_place_reuse();
   return result_;
@@ -134,6 +155,9 @@ void ScheduleExpander::begin(std::uint32_t root, bool returns) {
                                .written = step,
                                .earliest = away_[root],
                                .returns = returns});
+  if (within_pass_ && leaves_always((*decisions_)[root])) {
+    present_.push_back(root);
+  }
 }
 
 void ScheduleExpander::require(std::uint32_t root) {
@@ -179,19 +203,54 @@ void ScheduleExpander::repeat_makers(std::uint32_t root) {
 // A root that is not kept ends with its last use so far; uses in the backward pass begin a new
 // interval.
 void ScheduleExpander::leave_forward() {
-  for (std::size_t r = 0; r < interval_.size(); ++r) {
-    if (interval_[r] < 0) {
+  for (std::uint32_t r = 0; r < interval_.size(); ++r) {
+    if (interval_[r] < 0 || leaves_always((*decisions_)[r])) {
       continue;
     }
     const Root& root = problem_.roots[r];
     if (is_swapped((*decisions_)[r])) {
-      result_.intervals[static_cast<std::size_t>(interval_[r])].leaves = true;
-      away_[r] = result_.intervals[static_cast<std::size_t>(interval_[r])].last + 1;
-      interval_[r] = -1;
+      leave(r);
     } else if ((*decisions_)[r] != TensorDecision::keep || !root.needed_backward) {
       interval_[r] = -1;
     }
   }
+}
+
+// Takes a root off the device behind its last step. The host keeps what was copied out once.
+void ScheduleExpander::leave(std::uint32_t root) {
+  LiveInterval& interval = result_.intervals[static_cast<std::size_t>(interval_[root])];
+  if (is_swapped((*decisions_)[root])) {
+    interval.leaves = away_[root] == 0;
+    away_[root] = interval.last + 1;
+  }
+  interval_[root] = -1;
+}
+
+// Roots that leave always do so unless a given step reads them soon. A swapped one that nothing
+// given reads any more is not copied out; a recomputation that needs it lengthens its interval.
+void ScheduleExpander::leave_within_pass() {
+  if (!within_pass_) {
+    return;
+  }
+  std::erase_if(present_, [this](std::uint32_t r) {
+    const Root& root = problem_.roots[r];
+    if (given_ < root.written || is_read_soon(r)) {
+      return false;
+    }
+    const bool is_read = !root.uses.empty() && root.uses.back() > given_;
+    if (interval_[r] >= 0 && (is_read || away_[r] != 0 || is_dropped((*decisions_)[r]))) {
+      leave(r);
+    }
+    return true;
+  });
+}
+
+// Returns whether one of the next given steps reads the root: it would return at once.
+bool ScheduleExpander::is_read_soon(std::uint32_t root) const {
+  constexpr std::uint32_t soon = 4;
+  const std::vector<std::uint32_t>& uses = problem_.roots[root].uses;
+  const auto next = std::ranges::upper_bound(uses, given_);
+  return next != uses.end() && *next <= given_ + soon;
 }
 
 void ScheduleExpander::release() {

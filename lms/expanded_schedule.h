@@ -14,9 +14,27 @@ namespace cnn::lms {
 // its last use. drop_often: a recomputation that only serves other recomputations is freed at once,
 // and another one serves its own use. swap_often: it is copied out once, and copied back for each
 // of its separate uses in the backward pass.
-enum class TensorDecision : std::uint8_t { keep, swap, drop, drop_often, swap_often };
+// drop_always, swap_always: it is away between all uses that are not near each other, in both
+// passes; also for roots that live in one pass only.
+enum class TensorDecision : std::uint8_t {
+  keep,
+  swap,
+  drop,
+  drop_often,
+  swap_often,
+  drop_always,
+  swap_always
+};
 constexpr bool is_swapped(TensorDecision decision) {
-  return decision == TensorDecision::swap || decision == TensorDecision::swap_often;
+  return decision == TensorDecision::swap || decision == TensorDecision::swap_often ||
+         decision == TensorDecision::swap_always;
+}
+constexpr bool is_dropped(TensorDecision decision) {
+  return decision == TensorDecision::drop || decision == TensorDecision::drop_often ||
+         decision == TensorDecision::drop_always;
+}
+constexpr bool leaves_always(TensorDecision decision) {
+  return decision == TensorDecision::drop_always || decision == TensorDecision::swap_always;
 }
 // The decision variables of a plan, by root. Roots that may not leave are kept, and roots that
 // cannot be recomputed are never dropped.
@@ -59,7 +77,8 @@ struct ExpandedSchedule {
 };
 
 // Turns decisions into an expanded schedule: recomputes a dropped root right before it is needed,
-// its deepest sources first. The forward pass is equal for all decisions and is expanded once.
+// its deepest sources first. The forward pass is equal for all decisions under which no root leaves
+// within it, and is expanded once for these.
 class ScheduleExpander {
  public:
   explicit ScheduleExpander(const PlanningProblem& problem);
@@ -80,6 +99,10 @@ class ScheduleExpander {
 
   void flatten();
   void run_forward();
+  void start_anew();
+  void leave_within_pass();
+  void leave(std::uint32_t root);
+  bool is_read_soon(std::uint32_t root) const;
   std::span<const std::uint32_t> reads(std::uint32_t node) const;
   std::span<const std::uint32_t> writes(std::uint32_t node) const;
   std::span<const ProblemNode::InPlaceReuse> may_reuse(std::uint32_t node) const;
@@ -113,6 +136,8 @@ class ScheduleExpander {
   std::vector<std::uint32_t> away_;
   std::vector<std::uint32_t> borrowed_;  // roots that are freed at the end of the given step
   std::vector<std::uint32_t> returned_;  // roots with swap_often that are on the device again
+  bool within_pass_ = false;             // some root leaves between uses of one pass
+  std::vector<std::uint32_t> present_;   // roots that leave always and are on the device
   std::vector<Candidate> candidates_;
   // Indexed by interval: another interval took its bytes; it took bytes.
   std::vector<std::uint8_t> given_away_, settled_;

@@ -45,6 +45,9 @@ struct Options {
   SyncMode sync_mode = SyncMode::none;
   Recomputation recompute = Recomputation::automatic;
   std::size_t size_threshold = 0;  // bytes; smaller tensors stay
+  // Also moves tensors, and recomputes them, between two uses in the same pass. For steps in
+  // slices, where a tensor of one slice waits for all others.
+  bool within_pass = false;
   double frac = 0;  // fraction of the memory that a step must need before tensors leave
   std::vector<std::string> excluded_ops, included_ops;      // regular expressions: names of tensors
   std::vector<std::string> excluded_types, included_types;  // names of ops

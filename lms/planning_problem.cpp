@@ -34,6 +34,9 @@ class ProblemBuilder {
     result_.copy_latency = request_.costs.copy_latency;
     mark_forward();
     mark_candidates();
+    if (request_.options.within_pass) {
+      mark_leaving_often();
+    }
     return std::move(result_);
   }
 
@@ -100,6 +103,22 @@ class ProblemBuilder {
     }
   }
 
+  // Lists the steps that read and write each root.
+  void list_uses() {
+    for (std::uint32_t s = 0; s < result_.steps.size(); ++s) {
+      const ProblemStep& step = result_.steps[s];
+      if (step.kind != StepKind::compute) {
+        continue;
+      }
+      for (const std::uint32_t root : result_.nodes[step.id].reads) {
+        result_.roots[root].uses.push_back(s);
+      }
+      for (const std::uint32_t root : result_.nodes[step.id].writes) {
+        result_.roots[root].written = s;
+      }
+    }
+  }
+
   // Only forward nodes may run again: then all their inputs can be recomputed.
   void mark_forward() {
     std::vector<bool> forward(result_.nodes.size());
@@ -148,9 +167,26 @@ class ProblemBuilder {
     for (const Stashed& one : all) {
       Root& root = result_.roots[root_of_[index_of(one.tensor)]];
       root.may_leave = true;
-      root.may_drop = std::ranges::all_of(root.makers, [&](std::uint32_t maker) {
-        return result_.nodes[maker].may_repeat && is_allowed(maker);
-      });
+      root.may_drop = may_drop(root);
+    }
+  }
+
+  bool may_drop(const Root& root) const {
+    return std::ranges::all_of(root.makers, [&](std::uint32_t maker) {
+      return result_.nodes[maker].may_repeat && is_allowed(maker);
+    });
+  }
+
+  // A limited number of moves counts tensors that leave once.
+  void mark_leaving_often() {
+    list_uses();
+    if (request_.options.n_tensors >= 0) {
+      return;
+    }
+    for (const TensorId tensor : movable_within_passes(request_)) {
+      Root& root = result_.roots[root_of_[index_of(tensor)]];
+      root.may_leave_often = true;
+      root.may_drop = may_drop(root);
     }
   }
 

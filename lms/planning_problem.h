@@ -20,10 +20,14 @@ struct Root {
   bool is_input = false;              // the host has it: it can be fetched again
   bool may_leave = false;             // a candidate of the options: written forward, read backward
   bool may_drop = false;              // and its makers may run again
-  bool needed_backward = false;       // by a step of the backward pass
-  // Compute steps of the backward pass that read it, as indices in PlanningProblem::steps.
-  std::vector<std::uint32_t> backward_uses;
-  bool used_apart = false;  // a compute step that does not read it lies between two of these
+  // It may also be away between two uses in one pass, or before its first use.
+  bool may_leave_often = false;
+  bool needed_backward = false;  // by a step of the backward pass
+  // Compute steps that read it, as indices in PlanningProblem::steps, and those of them in the
+  // backward pass.
+  std::vector<std::uint32_t> uses, backward_uses;
+  std::uint32_t written = 0;  // the last step that writes it
+  bool used_apart = false;    // a compute step that does not read it lies between two of these
 };
 
 struct ProblemNode {

@@ -89,7 +89,7 @@ class PressureBuilder {
         }
       }
     }
-    add_other_outputs();
+    request_.options.within_pass ? add_all_others() : add_other_outputs();
     for (const TensorId input : graph_.inputs()) {
       const Span& span = spans_[index_of(input)];
       if (!span.elsewhere && span.first < span.last) {
@@ -102,20 +102,38 @@ class PressureBuilder {
     }
   }
 
+  // Adds all other activations: those that the options let leave within a pass, and the others,
+  // which a forward node may write anew when it runs again.
+  void add_all_others() {
+    const auto [makers, uses] = makers_and_uses();
+    std::vector<bool> may_copy(spans_.size()), is_there(spans_.size());
+    for (const TensorId tensor : movable_within_passes(request_)) {
+      may_copy[index_of(tensor)] = true;
+    }
+    for (const Movable& one : result_.movables) {
+      is_there[index_of(one.tensor)] = true;
+    }
+    const std::uint32_t backward = backward_place();
+    for (std::uint32_t t = 0; t < spans_.size(); ++t) {
+      if (is_there[t] || uses[t].empty() || makers[t].empty() || spans_[t].elsewhere ||
+          graph_.tensors()[t].role != Role::activation) {
+        continue;
+      }
+      Movable& added = add_movable(TensorId{t});
+      added.may_copy = may_copy[t];
+      const auto late = std::ranges::lower_bound(makers[t], backward);
+      added.made = late == makers[t].begin() ? makers[t].back() : *std::prev(late);
+      const auto first = std::ranges::lower_bound(uses[t], backward);
+      added.first_backward = first == uses[t].end() ? nothing : *first;
+      added.uses = uses[t];
+    }
+  }
+
   // Adds activations from the forward to the backward pass that are not candidates but are
   // rewritten when a candidate is recomputed.
   void add_other_outputs() {
     const std::uint32_t backward = backward_place();
-    std::vector<std::vector<std::uint32_t>> makers(spans_.size()), uses(spans_.size());
-    for (std::uint32_t s = 0; s < nodes_.size(); ++s) {
-      for_each_access(graph_, Compute{nodes_[s]}, [&](const Access& access) {
-        const bool defines = access.kind == Access::Kind::define;
-        std::vector<std::uint32_t>& steps = (defines ? makers : uses)[root(access.tensor)];
-        if (steps.empty() || steps.back() != s) {
-          steps.push_back(s);
-        }
-      });
-    }
+    auto [makers, uses] = makers_and_uses();
     for (const std::uint32_t t : made_with_candidates(makers, backward)) {
       if (!uses[t].empty() && uses[t].back() >= backward &&
           graph_.tensors()[t].role == Role::activation && !spans_[t].elsewhere) {
@@ -126,6 +144,25 @@ class PressureBuilder {
         added.uses = std::move(uses[t]);
       }
     }
+  }
+
+  // The steps that write each root, and those that read it.
+  struct MakersAndUses {
+    std::vector<std::vector<std::uint32_t>> makers, uses;
+  };
+  MakersAndUses makers_and_uses() const {
+    using Steps = std::vector<std::vector<std::uint32_t>>;
+    MakersAndUses of{.makers = Steps(spans_.size()), .uses = Steps(spans_.size())};
+    for (std::uint32_t s = 0; s < nodes_.size(); ++s) {
+      for_each_access(graph_, Compute{nodes_[s]}, [&](const Access& access) {
+        const bool defines = access.kind == Access::Kind::define;
+        std::vector<std::uint32_t>& steps = (defines ? of.makers : of.uses)[root(access.tensor)];
+        if (steps.empty() || steps.back() != s) {
+          steps.push_back(s);
+        }
+      });
+    }
+    return of;
   }
 
   // Returns roots besides the candidates that are written by forward steps which may run again for
@@ -255,8 +292,13 @@ class PressureBuilder {
       const std::uint32_t last[] = {one.last()};
       const auto late = std::ranges::lower_bound(one.uses, one.first_backward);
       one.again_late = seconds_again(one.tensor, last);
-      one.again = seconds_again(one.tensor, std::span(late, one.uses.end()));
+      one.again = late == one.uses.end()
+                      ? one.again_late
+                      : seconds_again(one.tensor, std::span(late, one.uses.end()));
       one.in_parts = in_parts_;
+      if (one.made >= backward_place()) {
+        one.again = one.again_late = Movable::never;  // only forward nodes run again
+      }
     }
   }
 

@@ -37,8 +37,10 @@ class Searcher {
         evaluator_(problem, options.device_bytes, options.sync) {
     for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
       const Root& root = problem.roots[r];
-      if (root.may_leave && (options.swaps || (options.drops && root.may_drop))) {
+      if ((root.may_leave || root.may_leave_often) &&
+          (options.swaps || (options.drops && root.may_drop))) {
         movable_.push_back(r);
+        within_pass_ = within_pass_ || root.may_leave_often;
       }
     }
     // Roots come in the order of the graph, which is that of the forward pass.
@@ -123,13 +125,19 @@ class Searcher {
       TensorDecisions decisions(problem_.roots.size(), TensorDecision::keep);
       const std::size_t dropped = order.size() * p / prefixes;
       for (std::size_t i = 0; i < dropped; ++i) {
-        decisions[order[i]] = TensorDecision::drop;
+        set(decisions, order[i], TensorDecision::drop);
       }
       accept_best_of(decisions);
       for (TensorDecision& decision : decisions) {
         decision = decision == TensorDecision::drop ? TensorDecision::drop_often : decision;
       }
       accept_best_of(decisions);
+      if (within_pass_) {
+        for (std::size_t i = 0; i < dropped; ++i) {
+          set(decisions, order[i], TensorDecision::drop_always);
+        }
+        accept_best_of(decisions);
+      }
     }
   }
 
@@ -140,6 +148,9 @@ class Searcher {
     }
     for (const TensorDecision kind : {TensorDecision::swap, TensorDecision::swap_often}) {
       accept_if_better(with_swaps(decisions, kind));
+    }
+    if (within_pass_) {
+      accept_if_better(with_swaps(decisions, TensorDecision::swap_always));
     }
   }
 
@@ -191,8 +202,12 @@ class Searcher {
     Solution current = weighed(std::move(decisions));
     std::priority_queue<Move> moves;
     for (const std::uint32_t root : movable_) {
-      for (const TensorDecision decision : {TensorDecision::drop, TensorDecision::drop_often,
-                                            TensorDecision::swap, TensorDecision::swap_often}) {
+      for (const TensorDecision decision :
+           {TensorDecision::drop, TensorDecision::drop_often, TensorDecision::swap,
+            TensorDecision::swap_often, TensorDecision::drop_always, TensorDecision::swap_always}) {
+        if (leaves_always(decision) && !within_pass_) {
+          continue;
+        }
         push_move(moves, price_of({.root = root, .decision = decision}, current).first);
       }
     }
@@ -347,22 +362,37 @@ class Searcher {
   }
 
   TensorDecision any_decision() {
-    constexpr std::array<TensorDecision, 5> all{TensorDecision::keep, TensorDecision::drop,
-                                                TensorDecision::drop_often, TensorDecision::swap,
-                                                TensorDecision::swap_often};
-    return all[random_.next() % all.size()];
+    constexpr std::array<TensorDecision, 7> all{
+        TensorDecision::keep,        TensorDecision::drop,       TensorDecision::drop_often,
+        TensorDecision::swap,        TensorDecision::swap_often,  // between the passes
+        TensorDecision::drop_always, TensorDecision::swap_always};
+    constexpr std::size_t between_passes = 5;
+    return all[random_.next() % (within_pass_ ? all.size() : between_passes)];
   }
 
   void set(TensorDecisions& decisions, std::uint32_t root, TensorDecision decision) const {
-    const bool drops = decision == TensorDecision::drop || decision == TensorDecision::drop_often;
-    if ((drops && (!options_.drops || !problem_.roots[root].may_drop)) ||
+    if ((is_dropped(decision) && (!options_.drops || !problem_.roots[root].may_drop)) ||
         (is_swapped(decision) && !options_.swaps)) {
       decision = TensorDecision::keep;
     }
+    decision = adapted(decision, problem_.roots[root]);
     if (decision == TensorDecision::swap_often && !problem_.roots[root].used_apart) {
       decision = TensorDecision::swap;
     }
     decisions[root] = decision;
+  }
+
+  // Roots of one pass can only leave always, and those that cannot leave within a pass leave once.
+  static TensorDecision adapted(TensorDecision decision, const Root& root) {
+    if (decision == TensorDecision::keep || root.may_leave == root.may_leave_often) {
+      return decision;
+    }
+    if (root.may_leave_often) {
+      return is_swapped(decision) ? TensorDecision::swap_always : TensorDecision::drop_always;
+    }
+    return !leaves_always(decision) ? decision
+           : is_swapped(decision)   ? TensorDecision::swap
+                                    : TensorDecision::drop;
   }
 
   const PlanningProblem& problem_;
@@ -370,6 +400,7 @@ class Searcher {
   ScheduleExpander expander_;
   Evaluator evaluator_;
   std::vector<std::uint32_t> movable_;  // roots
+  bool within_pass_ = false;            // some of them may leave between uses of one pass
   Solution best_;
   std::size_t work_ = 0;
   LinearCongruence random_;

@@ -90,25 +90,77 @@ class Filter {
   std::vector<std::regex> expressions_;
 };
 
+// Decides which tensors the options let leave: by size, by name, by name of the op that makes them.
+class Choice {
+ public:
+  explicit Choice(const Request& request)
+      : graph_(request.graph),
+        min_bytes_(std::max<std::size_t>(request.options.size_threshold, 1)),
+        no_name_(request.options.excluded_ops),
+        name_(request.options.included_ops),
+        no_type_(request.options.excluded_types),
+        type_(request.options.included_types) {}
+
+  bool operator()(TensorId tensor, const Action& maker) const {
+    const TensorInfo& info = graph_.info(tensor);
+    const auto* compute = std::get_if<Compute>(&maker);
+    if (compute == nullptr || info.desc.bytes() < min_bytes_) {
+      return false;
+    }
+    const std::string_view op = graph_.nodes()[index_of(compute->node)].op->name();
+    return !no_name_.matches(info.name) && !no_type_.matches(op) &&
+           (name_.is_empty() || name_.matches(info.name)) &&
+           (type_.is_empty() || type_.matches(op));
+  }
+
+ private:
+  const Graph& graph_;
+  std::size_t min_bytes_;
+  Filter no_name_, name_, no_type_, type_;
+};
+
 }  // namespace
 
 std::vector<Stashed> stashed(const Graph& graph, const Schedule& schedule, StepId backward) {
   return Finder(graph, schedule, backward).in_order();
 }
 
-std::vector<Stashed> candidates(const Request& request) {
-  const Options& options = request.options;
+std::vector<TensorId> movable_within_passes(const Request& request) {
   const Graph& graph = request.graph;
-  const Filter no_name(options.excluded_ops), name(options.included_ops);
-  const Filter no_type(options.excluded_types), type(options.included_types);
-  std::vector<Stashed> all = stashed(graph, request.schedule, request.backward);
+  std::vector<bool> moves(graph.tensors().size());
+  const Choice is_chosen(request);
+  for (std::uint32_t t = 0; t < moves.size(); ++t) {
+    moves[t] = graph.root_of(TensorId{t}) == TensorId{t} &&
+               graph.info(TensorId{t}).role == Role::activation;
+  }
+  for (const Output& output : graph.outputs()) {
+    moves[index_of(graph.root_of(output.tensor))] = false;
+  }
+  std::vector<TensorId> in_order;
+  for (const Step& step : request.schedule.steps) {
+    for_each_access(graph, step.action, [&](const Access& access) {
+      const TensorId root = graph.root_of(access.tensor);
+      if (step.lane != Lane::compute || access.kind == Access::Kind::mutate) {
+        moves[index_of(root)] = false;
+      } else if (access.kind == Access::Kind::define && is_chosen(root, step.action)) {
+        in_order.push_back(root);
+      }
+    });
+  }
+  std::vector<bool> is_listed(moves.size());
+  std::erase_if(in_order, [&](TensorId root) {
+    const bool first = !is_listed[index_of(root)];
+    is_listed[index_of(root)] = true;
+    return !first || !moves[index_of(root)];
+  });
+  return in_order;
+}
+
+std::vector<Stashed> candidates(const Request& request) {
+  std::vector<Stashed> all = stashed(request.graph, request.schedule, request.backward);
+  const Choice is_chosen(request);
   std::erase_if(all, [&](const Stashed& one) {
-    const std::string& tensor = graph.info(one.tensor).name;
-    const NodeId maker = std::get<Compute>(request.schedule.steps[index_of(one.made)].action).node;
-    const std::string_view op = graph.nodes()[index_of(maker)].op->name();
-    return one.bytes < std::max<std::size_t>(options.size_threshold, 1) ||
-           no_name.matches(tensor) || no_type.matches(op) ||
-           (!name.is_empty() && !name.matches(tensor)) || (!type.is_empty() && !type.matches(op));
+    return !is_chosen(one.tensor, request.schedule.steps[index_of(one.made)].action);
   });
   return all;
 }

@@ -27,6 +27,11 @@ struct Stashed {
 // that a step mutates.
 std::vector<Stashed> stashed(const Graph& graph, const Schedule& schedule, StepId backward);
 
+// Returns the activations that Options::within_pass adds to these or lets leave more often: those
+// that the options let leave, written and read by compute steps alone, in the order of their
+// creation.
+std::vector<TensorId> movable_within_passes(const Request& request);
+
 // Returns the activations that the options let leave: by size, by name of the tensor, by name of
 // its op. Throws Error if a regular expression is invalid.
 std::vector<Stashed> candidates(const Request& request);

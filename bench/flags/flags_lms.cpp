@@ -98,9 +98,11 @@ constexpr Flag lms_rows[] = {
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::recompute>,
      .no_effect = {no_lms}},
     {.name = "lms_slices",
-     .help = "compute the part of the network up to the first layer that needs the whole batch in "
-             "so many slices along the batch, which lowers the least memory; auto = 1, 2, 4, 8 or "
-             "16, whichever is fastest in the budget",
+     .help =
+         "compute the part of the network up to the first layer that needs the whole batch in "
+         "so many slices along the batch, which lowers the least memory; on a CPU through batch "
+         "norms too; auto = 1, 2, 4, 8 or "
+         "16, whichever is fastest in the budget",
      .member = &at<&Config::lms, &LmsFlags::slices>,
      .no_effect = {no_lms, no_variants}},
     {.name = "lms_variants",

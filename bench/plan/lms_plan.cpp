@@ -116,6 +116,7 @@ std::size_t size_threshold(const LmsFlags& flags, const layers::Slicing& slicing
 lms::Options options_of(const LmsFlags& flags, const layers::Slicing& slicing) {
   lms::Options options = flags.options;
   options.size_threshold = size_threshold(flags, slicing);
+  options.within_pass = slicing.is_sliced() && slicing.norms;
   if (shares_what_variables_leave(flags)) {
     options.tflms2.simulated_share = simulated_share(flags);
   }

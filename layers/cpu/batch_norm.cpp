@@ -1,7 +1,6 @@
 #include "layers/batch_norm.h"
 
 #include <algorithm>
-#include <array>
 
 #include "layers/cpu/batch_norm_parts.h"
 #include "layers/cpu/own_kernel.h"
@@ -59,21 +58,8 @@ class Forward {
     loops_->moments(at(operands.in[0], run.offset), run.rows, columns, moments);
   }
 
-  // Merges the moments of the unit's channels from those of their chunks, as in matrix_loops.h.
   void finish(const Operands& operands, const Scratch& scratch, const Unit& unit) const {
-    std::array<double, 16> mean{}, squares{};
-    for (std::int64_t chunk = 0; chunk < chunks_.per_group; ++chunk) {
-      const std::int64_t item = unit.group * chunks_.per_group + chunk;
-      const std::int64_t at = item * chunks_.blocks.columns + unit.column;
-      const auto before = static_cast<double>(chunks_.first(chunk));
-      const auto after = static_cast<double>(chunks_.first(chunk + 1));
-      const double share = (after - before) / after;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(unit.columns); ++i) {
-        const double distance = (scratch.mean + at)[i] - mean[i];
-        mean[i] += distance * share;
-        squares[i] += (scratch.squares + at)[i] + distance * distance * before * share;
-      }
-    }
+    const auto [mean, squares] = merge(chunks_, scratch.mean, scratch.squares, unit);
     const std::int64_t channel = unit.group * chunks_.blocks.columns + unit.column;
     const std::int64_t real = real_channels(channel, unit.columns, x_);
     const auto count = static_cast<double>(chunks_.blocks.pixels());

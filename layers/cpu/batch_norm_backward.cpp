@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "layers/batch_norm.h"
 #include "layers/cpu/batch_norm_parts.h"
@@ -95,17 +94,8 @@ class Backward {
 
   // dx = scale (g - sum g / n - (x - m) / (v + e) sum (g (x - m)) / n).
   void finish(const Operands& operands, const Scratch& scratch, const Unit& unit) const {
-    std::array<double, 16> sum{}, product{};
-    const std::int64_t columns = chunks_.blocks.columns;
-    for (std::int64_t chunk = 0; chunk < chunks_.per_group; ++chunk) {
-      const std::int64_t item = unit.group * chunks_.per_group + chunk;
-      const double* const from = scratch.sums + item * columns * 2 + unit.column;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(unit.columns); ++i) {
-        sum[i] += from[i];
-        product[i] += (from + columns)[i];
-      }
-    }
-    const std::int64_t channel = unit.group * columns + unit.column;
+    const auto [sum, product] = merge_sums(chunks_, scratch.sums, unit);
+    const std::int64_t channel = unit.group * chunks_.blocks.columns + unit.column;
     const std::int64_t real = real_channels(channel, unit.columns, x_);
     const auto count = static_cast<double>(chunks_.blocks.pixels());
     std::fill_n(scratch.slope + channel, unit.columns, 0.0F);

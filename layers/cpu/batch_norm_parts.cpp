@@ -20,6 +20,38 @@ std::int64_t Chunks::grain() const {
   return std::max<std::int64_t>(1, elements_per_thread * items() / blocks.elements());
 }
 
+MergedMoments merge(const Chunks& chunks, const double* mean, const double* squares,
+                    const Unit& unit) {
+  MergedMoments merged;
+  for (std::int64_t chunk = 0; chunk < chunks.per_group; ++chunk) {
+    const std::int64_t item = unit.group * chunks.per_group + chunk;
+    const std::int64_t at = item * chunks.blocks.columns + unit.column;
+    const auto before = static_cast<double>(chunks.first(chunk));
+    const auto after = static_cast<double>(chunks.first(chunk + 1));
+    const double share = (after - before) / after;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(unit.columns); ++i) {
+      const double distance = (mean + at)[i] - merged.mean[i];
+      merged.mean[i] += distance * share;
+      merged.squares[i] += (squares + at)[i] + distance * distance * before * share;
+    }
+  }
+  return merged;
+}
+
+GradientSums merge_sums(const Chunks& chunks, const double* sums, const Unit& unit) {
+  GradientSums merged;
+  const std::int64_t columns = chunks.blocks.columns;
+  for (std::int64_t chunk = 0; chunk < chunks.per_group; ++chunk) {
+    const std::int64_t item = unit.group * chunks.per_group + chunk;
+    const double* const from = sums + item * columns * 2 + unit.column;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(unit.columns); ++i) {
+      merged.sum[i] += from[i];
+      merged.product[i] += (from + columns)[i];
+    }
+  }
+  return merged;
+}
+
 Factors::Factors(BumpAllocator& allocator, std::int64_t padded_channels)
     : mean(allocator.take<float>(padded_channels)),
       scale(allocator.take<float>(padded_channels)),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "layers/batch_norm.h"
@@ -184,6 +185,22 @@ struct Factors {
 
   float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr, *shift = nullptr;
 };
+
+// The moments of a unit's channels over all pixels.
+struct MergedMoments {
+  std::array<double, 16> mean{}, squares{};
+};
+// Merges the moments of chunks, by item and column as in Moments, by the formula of
+// simd/matrix_loops.h.
+MergedMoments merge(const Chunks& chunks, const double* mean, const double* squares,
+                    const Unit& unit);
+
+// The sums of g and of g (x - m) of a unit's channels over all pixels.
+struct GradientSums {
+  std::array<double, 16> sum{}, product{};
+};
+// Adds the sums of chunks: for each item those of g, then those of g (x - m), by column.
+GradientSums merge_sums(const Chunks& chunks, const double* sums, const Unit& unit);
 
 // Returns the number of channels of [first, first + count) that exist, without padding.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);

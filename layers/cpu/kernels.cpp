@@ -13,6 +13,7 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
   constexpr std::array all{AddRows{add_batch_norm_rows},
                            AddRows{add_batch_norm_backward_rows},
                            AddRows{add_batch_norm_inference_rows},
+                           AddRows{add_sliced_norm_rows},
                            AddRows{add_activation_rows},
                            AddRows{add_elementwise_rows},
                            AddRows{add_concat_rows},

@@ -62,6 +62,7 @@ void add_half_convert_rows(KernelTable& table);
 void add_batch_norm_rows(KernelTable& table, const Loops& loops);
 void add_batch_norm_backward_rows(KernelTable& table, const Loops& loops);
 void add_batch_norm_inference_rows(KernelTable& table, const Loops& loops);
+void add_sliced_norm_rows(KernelTable& table, const Loops& loops);  // all of layers/sliced_norm.h
 void add_activation_rows(KernelTable& table, const Loops& loops);
 void add_elementwise_rows(KernelTable& table, const Loops& loops);  // Add, Scale, Fill, Normalise
 void add_concat_rows(KernelTable& table, const Loops& loops);  // Concat, Split, Pad-, SliceChannels

@@ -18,6 +18,7 @@
 #include "layers/passes/node_names.h"
 #include "layers/passes/rewriter.h"
 #include "layers/passes/slice_batch.h"
+#include "layers/passes/slice_norms.h"
 #include "layers/passes/timed_fusion.h"
 #include "runtime/error.h"
 
@@ -38,7 +39,17 @@ std::shared_ptr<Graph> fuse_across(std::shared_ptr<Graph> graph, const KernelTab
   }
   graph = commute_relu_pool(*graph).graph;
   graph = fuse_gradient_adds(*graph, options.max_fused_grad_add_bytes).graph;
-  return store_relu_masks(*graph, table, options.layout).graph;
+  return graph;
+}
+
+// Gates of norms in slices read the output itself: it is there for the next convolution.
+std::shared_ptr<Graph> slice_or_mask(std::shared_ptr<Graph> graph, const KernelTable& table,
+                                     const PipelineOptions& options, bool slices_norms) {
+  if (slices_norms) {
+    graph = slice_norms(*graph, options.slices).graph;
+  }
+  const bool masks = options.fusion != Fusion::none;
+  return masks ? store_relu_masks(*graph, table, options.layout).graph : graph;
 }
 
 PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelTable& table,
@@ -55,18 +66,39 @@ PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelT
   return norms_faster_plain(
       *graph, fusible,
       [&](const PlainNorms& plain) {
-        return assign_layouts(*fuse_across(graph, table, options, plain), table, options.layout,
-                              options.fixed)
-            .graph;
+        const auto fused =
+            slice_or_mask(fuse_across(graph, table, options, plain), table, options, false);
+        return assign_layouts(*fused, table, options.layout, options.fixed).graph;
       },
       options.seconds);
 }
 
-// Returns the forward graph with its batch in slices, as far as the graph allows it.
-Rewritten sliced(const Graph& graph, std::int64_t slices, Slicing& slicing) {
+// Returns the forward graph with its batch in slices, as far as the graph allows it. Norms in
+// training follow with their gradients.
+Rewritten sliced(const Graph& graph, std::int64_t slices, bool slices_norms, Slicing& slicing) {
+  if (slices_norms) {
+    slicing = norm_slicing_of(graph, slices);
+    return copy_of(graph);
+  }
   const std::optional<TensorId> cut = find_cut(graph);
   slicing = slicing_of(graph, cut, slices);
   return slicing.is_sliced() ? slice_batch(graph, *cut, slices) : copy_of(graph);
+}
+
+// Appends the training step to the forward graph, and fuses across both.
+std::shared_ptr<Graph> trained(std::shared_ptr<Graph> graph, const KernelTable& table,
+                               const PipelineOptions& options, bool slices_norms,
+                               PipelineResult& result) {
+  append_training(*graph, {graph.get(), options.loss.value()}, options.training);
+  if (options.fusion != Fusion::none) {
+    const std::size_t norms = count<BatchNorm>(*graph);
+    const PlainNorms plain = choose_plain_norms(graph, table, options);
+    graph = fuse_across(graph, table, options, plain);
+    result.norms.plain = count<BatchNorm>(*graph);
+    result.norms.fused = norms - result.norms.plain;
+    result.norms.faster_plain = plain.size();
+  }
+  return slice_or_mask(graph, table, options, slices_norms);
 }
 
 }  // namespace
@@ -92,27 +124,25 @@ void append_training(Graph& graph, Value loss, const TrainingOptions& options) {
 }
 
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
-                            const PipelineOptions& options) {
+                            const PipelineOptions& asked) {
+  const bool slices_norms =
+      asked.loss && asked.slices > 1 && can_slice_norms(forward, table, asked.layout);
+  PipelineOptions options = asked;
+  if (slices_norms && options.fusion == Fusion::conv) {
+    options.fusion = Fusion::bn;  // convolutions with norms around them need the whole batch
+  }
   const bool fuses = options.fusion != Fusion::none;
   PipelineResult result{.graphs = {}, .fusion = options.fusion, .norms = {}, .slicing = {}};
   const Rewritten start = fuses ? fuse_activations(forward) : copy_of(forward);
   // Folds before slicing, so that all slices share the folded weights.
   const bool folds = fuses && !options.loss;
   const Rewritten slices = sliced(folds ? *fold_batch_norms(*start.graph).graph : *start.graph,
-                                  options.slices, result.slicing);
+                                  options.slices, slices_norms, result.slicing);
   std::shared_ptr<Graph> graph = slices.graph;
   if (options.loss) {
     const TensorId loss_of_start = start.was[index_of(*options.loss)].value();
-    const Value loss{graph.get(), slices.was[index_of(loss_of_start)].value()};
-    append_training(*graph, loss, options.training);
-    if (fuses) {
-      const std::size_t norms = count<BatchNorm>(*graph);
-      const PlainNorms plain = choose_plain_norms(graph, table, options);
-      graph = fuse_across(graph, table, options, plain);
-      result.norms.plain = count<BatchNorm>(*graph);
-      result.norms.fused = norms - result.norms.plain;
-      result.norms.faster_plain = plain.size();
-    }
+    options.loss = slices.was[index_of(loss_of_start)].value();
+    graph = trained(graph, table, options, slices_norms, result);
   }
   if (options.fusion == Fusion::conv && count<FusedConv>(*graph) == 0) {
     result.fusion = Fusion::bn;

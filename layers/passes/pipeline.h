@@ -47,7 +47,9 @@ struct PipelineOptions {
   // Sums of two gradients that are larger than this many bytes stay Add nodes of their own instead
   // of parts of a batch norm, which saves memory; see fuse_gradient_adds().
   std::size_t max_fused_grad_add_bytes = any_size;
-  // Computes the batch in this many slices where the graph allows it, see slice_batch().
+  // Computes the batch in this many slices where the graph allows it: see slice_norms() for the
+  // training of graphs with batch norms, whose convolutions are then not fused with norms, and
+  // slice_batch() for all others.
   std::int64_t slices = 1;
   // Variables that an evaluation shares with a training program, which sets their layouts and
   // changes them between evaluations. Empty: none are shared.

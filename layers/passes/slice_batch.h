@@ -13,6 +13,7 @@ struct Slicing {
   std::int64_t slices = 1;        // 1: the whole batch at once
   std::size_t sliceable = 0;      // nodes of the forward graph that can compute in slices
   std::size_t forward_nodes = 0;  // all of its nodes
+  bool norms = false;             // batch norms in training compute in slices too
 
   bool is_sliced() const { return slices > 1 && sliceable > 0; }
   // Slices lower the memory of a step only where most of its nodes compute in them.

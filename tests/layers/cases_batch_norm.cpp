@@ -2,6 +2,7 @@
 #include "layers/batch_norm.h"
 #include "layers/operands.h"
 #include "layers/relu_mask.h"
+#include "layers/sliced_norm.h"
 #include "tests/layers/cases.h"
 
 namespace cnn::tests {
@@ -95,6 +96,45 @@ Case joined_backward(const BatchNormAttributes& a, const Shape& x) {
           .tolerance = 1e-4};
 }
 
+// The parts of a norm of two slices, of which the gradient shares the operands of
+// joined_backward().
+Case sliced(const BatchNormAttributes& a, const Shape& x, bool joined) {
+  const auto build = [=](Graph& graph) -> std::optional<Value> {
+    const Value image_of_slice = image(graph, "x", x);
+    const std::vector<Value> moments =
+        emit_all(layers::NormMoments(), std::vector<Value>{image_of_slice});
+    emit_all(layers::MergeMoments({6, 9}),
+             std::vector<Value>{moments[0], moments[1], vector(graph, "mean", x[1]),
+                                vector(graph, "squares", x[1])});
+    std::vector<Value> in{image_of_slice};
+    if (a.scale) {
+      in.push_back(vector(graph, "gamma", x[1]));
+    }
+    for (const char* name : {"beta", "moving_mean", "moving_variance"}) {
+      in.push_back(vector(graph, name, x[1]));
+    }
+    std::vector<Value> for_gradient = in;
+    std::vector<Value> gradients{image(graph, "dy", x)};
+    if (joined) {
+      gradients.push_back(image(graph, "dy2", x));
+    }
+    in.insert(in.end(), gradients.begin(), gradients.end());
+    const layers::NormGradientSums op(a, joined);
+    if (op.passes_gradient()) {
+      in.push_back(image(graph, "y", x));
+    }
+    const std::vector<Value> sums = emit_all(op, in);
+    for_gradient.insert(for_gradient.end(), {sums[0], sums[1]});
+    for_gradient.insert(for_gradient.end(), gradients.begin(), gradients.end());
+    emit_all(layers::NormInputGradient(a, 500, joined), for_gradient);
+    return std::nullopt;
+  };
+  return {
+      .name = variant((joined ? "joined_sliced_norm_" : "sliced_norm_") + std::to_string(x[1]), a),
+      .build = build,
+      .tolerance = 1e-4};
+}
+
 Case fold(bool scale, bool bias) {
   const auto build = [=](Graph& graph) -> std::optional<Value> {
     std::vector<Value> in{
@@ -126,6 +166,8 @@ std::vector<Case> batch_norm_cases() {
     result.push_back(inference(a, {2, 20, 5, 7}));
     result.push_back(joined_backward(a, {3, 17, 5, 7}));
     result.push_back(joined_backward(a, {2, 64, 9, 9}));
+    result.push_back(sliced(a, {1, 17, 5, 7}, false));
+    result.push_back(sliced(a, {3, 64, 9, 9}, true));
   }
   for (const bool scale : {false, true}) {
     const BatchNormAttributes a{
