@@ -157,8 +157,8 @@ bool NormGradientSums::may_overwrite(std::size_t input, std::size_t output) cons
 }
 
 std::vector<TensorDesc> NormInputGradient::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, place_of_sums() + 3 + (joined ? 1 : 0));
-  require_operands(*this, in, place_of_sums() + 1);
+  require_count(*this, in, index_of_sums() + 3 + (joined ? 1 : 0));
+  require_operands(*this, in, index_of_sums() + 1);
   return {described(in[0].shape, in[0].type)};
 }
 
@@ -167,9 +167,9 @@ void NormInputGradient::reference(std::span<const TensorView> in,
   const Norm norm(attributes, in);
   const Channels channels(in[0].desc.shape);
   const auto x = in[0].as<float>();
-  const auto dbeta = in[place_of_sums()].as<float>();
-  const auto dgamma = in[place_of_sums() + 1].as<float>();
-  const auto arriving = in[place_of_sums() + 2].as<float>();
+  const auto dbeta = in[index_of_sums()].as<float>();
+  const auto dgamma = in[index_of_sums() + 1].as<float>();
+  const auto arriving = in[index_of_sums() + 2].as<float>();
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = channels.of(i);
     const float dy = joined ? arriving[i] + in.back().as<float>()[i] : arriving[i];
@@ -180,7 +180,7 @@ void NormInputGradient::reference(std::span<const TensorView> in,
 }
 
 bool NormInputGradient::may_overwrite(std::size_t input, std::size_t output) const {
-  return output == 0 && (input == 0 || input >= place_of_sums() + 2);
+  return output == 0 && (input == 0 || input >= index_of_sums() + 2);
 }
 
 }  // namespace cnn::layers

@@ -65,7 +65,7 @@ class NormInputGradient final : public Op {
       : attributes(std::move(a)), count(n), joined(two_gradients) {}
   bool gates() const { return attributes.relu && !attributes.residual; }
   // Returns the index of operand dbeta; dgamma, g and dy2 follow it.
-  std::size_t place_of_sums() const { return NormOperandIndices(attributes.scale).variance + 1; }
+  std::size_t index_of_sums() const { return NormOperandIndices(attributes.scale).variance + 1; }
   std::string_view name() const override { return "batch_norm_input_gradient"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;

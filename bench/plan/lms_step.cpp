@@ -120,10 +120,13 @@ std::vector<Sizes> sliced_forms(const Job& job, const Sizes& sizes) {
   return forms;
 }
 
-// That step in slices, where it has any.
-std::optional<LmsStep> sliced_step(const Job& job, const RankContext& context, const Sizes& form) {
+// Returns the step in slices; nothing if it has none. Norms in slices take minutes to plan, so they
+// are left out where another form fits.
+std::optional<LmsStep> sliced_step(const Job& job, const RankContext& context, const Sizes& form,
+                                   bool another_fits) {
   Programs programs = compile_programs(job, context, form);
-  if (!programs.main.value().slicing.is_sliced()) {
+  const layers::Slicing& slicing = programs.main.value().slicing;
+  if (!slicing.is_sliced() || (slicing.norms && another_fits)) {
     return std::nullopt;
   }
   return step_for_lms(job, context, form, std::move(programs));
@@ -155,8 +158,8 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
   const LmsReport whole = best.planner.report();
   std::vector<LmsReport> others{whole};
   for (const Sizes& form : sliced_forms(job, sizes)) {
-    std::optional<LmsStep> step = sliced_step(job, context, form);
     const LmsReport& report = best.planner.report();
+    std::optional<LmsStep> step = sliced_step(job, context, form, report.fits);
     // A form whose lower bound is not below the time of a plan already found cannot be faster.
     if (!step || (report.fits && lower_bound_seconds(*step, context) >= report.predicted_seconds)) {
       continue;

@@ -195,7 +195,7 @@ class SliceGradient {
     const std::int64_t channels = chunks_.blocks.padded_channels();
     std::fill_n(scratch.slope, channels, 0.0F);
     std::fill_n(scratch.offset, channels, 0.0F);
-    const std::size_t sums = op_.place_of_sums();
+    const std::size_t sums = op_.index_of_sums();
     const auto variance =
         operands.in[NormOperandIndices(op_.attributes.scale).variance].as<float>();
     for (std::int64_t c = 0; c < x_.shape[1]; ++c) {
@@ -212,7 +212,7 @@ class SliceGradient {
   void differentiate(const Operands& operands, const Scratch& scratch, bool stream,
                      const Run& run) const {
     const std::int64_t channel = run.group * chunks_.blocks.columns;
-    const std::size_t g = op_.place_of_sums() + 2;
+    const std::size_t g = op_.index_of_sums() + 2;
     loops_->gradient({.x = at(operands.in[0], run.offset),
                       .dy = at(operands.in[g], run.offset),
                       .dy2 = op_.joined ? at(operands.in[g + 1], run.offset) : nullptr,
