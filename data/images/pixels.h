@@ -38,7 +38,7 @@ struct Pixels {
     region = wanted;
     margin = left;
     columns = stored;
-    constexpr std::size_t slack = 16;  // SIMD loops read past the end
+    constexpr std::size_t slack = 64;  // SIMD loops read past the end
     const std::size_t bytes = offset_of(region.height) + slack;
     if (rgb.size() < bytes) {
       rgb.resize(bytes);

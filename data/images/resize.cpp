@@ -1,9 +1,11 @@
 #include "data/images/resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "data/images/simd/pixel_loops.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::data {
@@ -85,9 +87,11 @@ const simd::PixelLoops& loops() {
       has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
       __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
       __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512cd") != 0;
-  return has_avx512 ? simd::avx512_pixel_loops()
-         : has_avx2 ? simd::avx2_pixel_loops()
-                    : simd::plain_pixel_loops();
+  static const bool has_vbmi = has_avx512 && __builtin_cpu_supports("avx512vbmi") != 0;
+  return has_vbmi     ? simd::avx512_vbmi_pixel_loops()
+         : has_avx512 ? simd::avx512_pixel_loops()
+         : has_avx2   ? simd::avx2_pixel_loops()
+                      : simd::plain_pixel_loops();
 }
 
 }  // namespace
@@ -123,7 +127,11 @@ const float* Resizer::resized_row(const Pixels& from, int row) {
   float* const resized = cache_.data() + slot * stride_;
   if (cached_[slot] != row) {
     const std::uint8_t* const pixels = from.row(row);
-    if (taps_ == 2) {
+    if (!windows_.empty()) {
+      loops().windows(pixels,
+                      {windows_.data(), indices_.data(), window_weights_.data(), windows_.size()},
+                      resized);
+    } else if (taps_ == 2) {
       loops().bilinear(pixels, sources_.data(), weights_.data(), resized, values_ / 3);
     } else {
       loops().widen(pixels, widened_.data(), from.row_bytes());
@@ -154,8 +162,46 @@ void Resizer::prepare(const Pixels& from, const Request& request) {
   }
   widened_.resize(from.row_bytes());
   cached_.assign(request.rows.taps + 1, -1);
-  stride_ = values_ + simd::slack;
+  windows_.clear();
+  if (taps_ == 2 && loops().has_fast_windows) {
+    find_windows();
+  }
+  stride_ = round_up(values_, simd::WindowTaps::group) + simd::slack;
   cache_.resize(cached_.size() * stride_);
+}
+
+// Leaves no windows if the sources of some group lie further apart than one has bytes.
+void Resizer::find_windows() {
+  constexpr std::size_t group = simd::WindowTaps::group;
+  const std::size_t groups = divide_up(values_, group), pixels = values_ / 3;
+  windows_.resize(groups);
+  indices_.resize(2 * group * groups);
+  window_weights_.resize(indices_.size());
+  std::array<std::int32_t, 2 * group> at{};
+  for (std::size_t g = 0; g < groups; ++g) {
+    std::size_t pixel = group * g / 3, channel = group * g % 3;
+    float* const weight = window_weights_.data() + 2 * group * g;
+    for (std::size_t j = 0; j < group; ++j) {
+      at[j] = sources_[pixel] + static_cast<std::int32_t>(channel);
+      at[group + j] = sources_[pixels + pixel] + static_cast<std::int32_t>(channel);
+      weight[j] = weights_[pixel];
+      weight[group + j] = weights_[pixels + pixel];
+      if (++channel == 3 && pixel + 1 < pixels) {  // what follows the last pixel repeats its end
+        ++pixel;
+        channel = 0;
+      }
+      channel = std::min<std::size_t>(channel, 2);
+    }
+    const auto [first, last] = std::ranges::minmax(at);
+    if (last - first >= static_cast<std::int32_t>(simd::WindowTaps::bytes)) {
+      windows_.clear();
+      return;
+    }
+    windows_[g] = first;
+    for (std::size_t j = 0; j < at.size(); ++j) {
+      indices_[2 * group * g + j] = static_cast<std::uint8_t>(at[j] - first);
+    }
+  }
 }
 
 void Resizer::resize(const Pixels& from, const Request& request, float* out) {

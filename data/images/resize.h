@@ -55,11 +55,16 @@ class Resizer {
 
  private:
   void prepare(const Pixels& from, const Request& request);
+  void find_windows();
   const float* resized_row(const Pixels& from, int row);
 
   // Sources of columns: indices of values in a row, per pixel or per value.
   std::vector<std::int32_t> sources_;
   std::vector<float> weights_, shift_, widened_, cache_;
+  // As WindowTaps describes them; empty if the loop for windows does not apply.
+  std::vector<std::int32_t> windows_;
+  std::vector<std::uint8_t> indices_;
+  std::vector<float> window_weights_;
   std::vector<int> cached_;  // the source rows in cache_
   // values_, taps_: of an output row; stride_: of a row in cache_
   std::size_t values_ = 0, taps_ = 0, stride_ = 0;

@@ -40,6 +40,20 @@ struct Loops {
     }
   }
 
+  static void windows(const std::uint8_t* __restrict row, const WindowTaps& taps,
+                      float* __restrict out) {
+    constexpr std::size_t n = WindowTaps::group;
+    for (std::size_t g = 0; g < taps.groups; ++g) {
+      const std::uint8_t* const window = row + taps.window[g];
+      const std::uint8_t* const index = taps.index + 2 * n * g;
+      const float* const weight = taps.weight + 2 * n * g;
+      for (std::size_t j = 0; j < n; ++j) {
+        out[n * g + j] = static_cast<float>(window[index[j]]) * weight[j] +
+                         static_cast<float>(window[index[n + j]]) * weight[n + j];
+      }
+    }
+  }
+
   static void blend(const WeightedRows& rows, const Finish& finish, float* __restrict out,
                     std::size_t n) {
     const float* __restrict first = rows.rows[0];
@@ -68,7 +82,7 @@ struct Loops {
     }
   }
 
-  static constexpr PixelLoops table{widen, gather, bilinear, blend};
+  static constexpr PixelLoops table{widen, gather, bilinear, windows, false, blend};
 };
 
 }  // namespace cnn::data::simd

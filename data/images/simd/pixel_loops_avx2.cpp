@@ -30,8 +30,9 @@ void bilinear(const std::uint8_t* row, const std::int32_t* source, const float* 
 }  // namespace
 
 const PixelLoops& avx2_pixel_loops() {
-  static constexpr PixelLoops table{Loops<Avx2>::widen, Loops<Avx2>::gather, bilinear,
-                                    Loops<Avx2>::blend};
+  static constexpr PixelLoops table{
+      Loops<Avx2>::widen, Loops<Avx2>::gather, bilinear, Loops<Avx2>::windows, false,
+      Loops<Avx2>::blend};
   return table;
 }
 

@@ -51,11 +51,37 @@ void bilinear(const std::uint8_t* row, const std::int32_t* source, const float* 
   }
 }
 
+// One permutation picks both taps of 16 values.
+[[gnu::target("avx512vbmi")]] void windows(const std::uint8_t* row, const WindowTaps& taps,
+                                           float* out) {
+  constexpr std::size_t n = WindowTaps::group;
+  for (std::size_t g = 0; g < taps.groups; ++g) {
+    const __m256i index =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(taps.index + 2 * n * g));
+    const __m512i window = _mm512_loadu_si512(row + taps.window[g]);
+    const __m256i picked =
+        _mm512_castsi512_si256(_mm512_permutexvar_epi8(_mm512_castsi256_si512(index), window));
+    const __m512 first = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_castsi256_si128(picked)));
+    const __m512 second =
+        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm256_extracti128_si256(picked, 1)));
+    const float* const weight = taps.weight + 2 * n * g;
+    const __m512 left = _mm512_mul_ps(first, _mm512_loadu_ps(weight));
+    _mm512_storeu_ps(out + n * g, _mm512_fmadd_ps(second, _mm512_loadu_ps(weight + n), left));
+  }
+}
+
 }  // namespace
 
 const PixelLoops& avx512_pixel_loops() {
-  static constexpr PixelLoops table{Loops<Avx512>::widen, Loops<Avx512>::gather, bilinear,
-                                    Loops<Avx512>::blend};
+  static constexpr PixelLoops table{
+      Loops<Avx512>::widen, Loops<Avx512>::gather, bilinear, Loops<Avx512>::windows, false,
+      Loops<Avx512>::blend};
+  return table;
+}
+
+const PixelLoops& avx512_vbmi_pixel_loops() {
+  static constexpr PixelLoops table{
+      Loops<Avx512>::widen, Loops<Avx512>::gather, bilinear, windows, true, Loops<Avx512>::blend};
   return table;
 }
 

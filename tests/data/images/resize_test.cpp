@@ -111,6 +111,9 @@ std::vector<const simd::PixelLoops*> fast_loops() {
   }
   if (__builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0) {
     tables.push_back(&simd::avx512_pixel_loops());
+    if (__builtin_cpu_supports("avx512vbmi") != 0) {
+      tables.push_back(&simd::avx512_vbmi_pixel_loops());
+    }
   }
   return tables;
 }
@@ -160,6 +163,49 @@ TEST(PixelLoops, ResizeByTwoTapsTheSameWithAllInstructionSets) {
       EXPECT_EQ(fast.back(), -1) << "a write past the slack, " << pixels << " pixels";
       fast.resize(3 * pixels);
       EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain)) << pixels << " pixels";
+    }
+  }
+}
+
+TEST(PixelLoops, ReadWindowsTheSameWithAllInstructionSets) {
+  constexpr std::size_t groups = 3, taps = 2 * simd::WindowTaps::group * groups;
+  std::mt19937 random(1);  // NOLINT: the same numbers every time
+  std::vector<std::uint8_t> bytes(100 + simd::WindowTaps::bytes), index(taps);
+  std::vector<float> weight(taps), plain(taps / 2), fast(taps / 2);
+  for (std::uint8_t& value : bytes) {
+    value = static_cast<std::uint8_t>(random());
+  }
+  for (std::size_t i = 0; i < taps; ++i) {
+    index[i] = static_cast<std::uint8_t>(random() % simd::WindowTaps::bytes);
+    weight[i] = static_cast<float>(random() % 1000) / 1000;
+  }
+  const std::int32_t windows[groups] = {7, 100, 0};
+  const simd::WindowTaps of{windows, index.data(), weight.data(), groups};
+  simd::plain_pixel_loops().windows(bytes.data(), of, plain.data());
+  for (const simd::PixelLoops* loops : fast_loops()) {
+    loops->windows(bytes.data(), of, fast.data());
+    EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
+  }
+}
+
+// Small scales keep the sources of 16 values within a window, large ones do not.
+TEST(Resize, HasTheValuesOfItsFormulaAtEveryScale) {
+  for (const auto& [in, out] : {std::pair{40, 64}, std::pair{64, 40}, std::pair{64, 64},
+                                std::pair{300, 40}, std::pair{7, 5}, std::pair{1, 9}}) {
+    std::vector<int> values;
+    for (int i = 0; i < in; ++i) {
+      values.push_back(i * 37 % 256);
+    }
+    const std::vector<float> result = resized_row(ResizeMethod::bilinear, values, out);
+    for (int i = 0; i < out; ++i) {
+      const float position =
+          static_cast<float>(i) * (static_cast<float>(in) / static_cast<float>(out));
+      const int left = static_cast<int>(position), right = std::min(left + 1, in - 1);
+      const float share = position - static_cast<float>(left);
+      const float expected =
+          static_cast<float>(values[static_cast<std::size_t>(left)]) * (1 - share) +
+          static_cast<float>(values[static_cast<std::size_t>(right)]) * share;
+      EXPECT_NEAR(result[static_cast<std::size_t>(i)], expected, 1e-3) << in << " to " << out;
     }
   }
 }
