@@ -185,7 +185,7 @@ std::size_t min_step_bytes(const Job& job, const RankContext& context, const Siz
     if (least <= step.planner.budget()) {
       break;
     }
-    if (const std::optional<LmsStep> sliced = sliced_step(job, context, form)) {
+    if (const std::optional<LmsStep> sliced = sliced_step(job, context, form, false)) {
       least = std::min(least, min_bytes_of(job, context, form, *sliced));
     }
   }
