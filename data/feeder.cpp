@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -102,6 +103,8 @@ void Feeder::allocate() {
     memory_.push_back(options_.device == nullptr ? plain_memory(bytes)
                                                  : options_.device->allocate_host(bytes));
     std::byte* data = memory_.back().data();
+    // The system maps a page at its first write: no batch shall wait for that.
+    std::memset(data, 0, bytes);
     auto* labels = reinterpret_cast<std::int32_t*>(data + aligned(image_bytes));
     std::uninitialized_fill_n(labels, batch, 0);
     slot.batch.images = {data, image_bytes};
