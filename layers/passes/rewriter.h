@@ -45,6 +45,11 @@ template <class O>
 const O* as(const Node& node) {
   return dynamic_cast<const O*>(node.op.get());
 }
+// Returns whether the node has an op of one of these types.
+template <class... Ops>
+bool is_any_of(const Node& node) {
+  return ((as<Ops>(node) != nullptr) || ...);
+}
 
 // Returns whether the table has a kernel for the op on such operands, with images in layout
 // `image`, other than the loops that define the op.

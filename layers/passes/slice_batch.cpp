@@ -20,12 +20,13 @@
 #include "runtime/error.h"
 
 namespace cnn::layers {
-namespace {
 
-template <class... Ops>
-bool is_any_of(const Node& node) {
-  return ((as<Ops>(node) != nullptr) || ...);
+bool is_batch(const TensorInfo& info) {
+  const bool is_synthetic = info.role == Role::state && !info.saved;
+  return info.desc.shape.rank() == 4 && (info.role == Role::input || is_synthetic);
 }
+
+namespace {
 
 // Returns whether image n of each output depends only on image n of the inputs and on parameters.
 // Dropout does not: its mask is a function of an element's place in the whole batch.
@@ -33,13 +34,6 @@ bool is_per_image(const Node& node) {
   return is_any_of<Conv2d, Relu, MaxPool, AveragePool, Lrn, WithinLrn, Concat, Add, Convert,
                    Normalise, PadChannels, Subsample, SpatialMean, Flatten, BatchNormInference>(
       node);
-}
-
-// Returns whether a tensor holds images from outside the graph: the batch of a step, or the
-// synthetic batch that stays on the device.
-bool is_batch(const TensorInfo& info) {
-  const bool is_synthetic = info.role == Role::state && !info.saved;
-  return info.desc.shape.rank() == 4 && (info.role == Role::input || is_synthetic);
 }
 
 // A tensor is shared where it depends on variables only, so that all slices read it whole; sliced

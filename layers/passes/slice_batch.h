@@ -20,6 +20,10 @@ struct Slicing {
   bool is_worthwhile() const { return 2 * sliceable > forward_nodes; }
 };
 
+// Returns whether a tensor holds images from outside the graph: the batch of a step, or the
+// synthetic batch that stays on the device.
+bool is_batch(const TensorInfo& info);
+
 // Returns the last tensor up to which a forward graph can compute its images in slices: every node
 // between the images and this tensor computes each image by itself, and later nodes read no other
 // tensor of these nodes. Returns nothing if there is no such tensor.

@@ -18,6 +18,7 @@
 #include "layers/lrn.h"
 #include "layers/operands.h"
 #include "layers/passes/rewriter.h"
+#include "layers/passes/slice_batch.h"
 #include "layers/pool.h"
 #include "layers/sliced_norm.h"
 #include "layers/subsample.h"
@@ -26,14 +27,9 @@
 namespace cnn::layers {
 namespace {
 
-template <class... Ops>
-bool is_any_of(const Node& node) {
-  return ((as<Ops>(node) != nullptr) || ...);
-}
-
 // Returns whether all operands and results are images, of which each result depends on one image of
 // each operand.
-bool is_per_image(const Node& node) {
+bool maps_each_image(const Node& node) {
   return is_any_of<Relu, ReluBackward, MaxPool, MaxPoolBackward, AveragePool, AveragePoolBackward,
                    Lrn, LrnBackward, WithinLrn, WithinLrnBackward, Concat, Split, Add, Scale,
                    Convert, Normalise, PadChannels, SliceChannels, Subsample, SubsampleBackward,
@@ -81,11 +77,6 @@ std::shared_ptr<const Op> with_examples(const Node& node, std::int64_t count) {
   return node.op;
 }
 
-bool is_batch(const TensorInfo& info) {
-  const bool is_synthetic = info.role == Role::state && !info.saved;
-  return info.desc.shape.rank() == 4 && (info.role == Role::input || is_synthetic);
-}
-
 // Finds which nodes compute in slices: those of images, from the first one on.
 class Images {
  public:
@@ -106,7 +97,7 @@ class Images {
 
  private:
   bool computes_images(const Node& node) const {
-    if (!is_per_image(node) &&
+    if (!maps_each_image(node) &&
         !is_any_of<Conv2d, Conv2dBackwardData, Conv2dBackwardWeights, BatchNorm, BatchNormBackward>(
             node)) {
       return false;

@@ -6,8 +6,12 @@
 #include <variant>
 #include <vector>
 
+#include "tests/allreduce/plans.h"
+
 namespace cnn::allreduce {
 namespace {
+
+using tests::actions_of;
 
 TEST(Slices, CoverTheRangeAndDifferByOneElementAtMost) {
   for (const std::size_t elements : {0, 1, 7, 64, 1003}) {
@@ -32,17 +36,6 @@ TEST(Group, CountsOffsetsModuloItsSize) {
   EXPECT_EQ(group.at(2), 4);
   EXPECT_EQ(group.at(-1), 4);
   EXPECT_EQ(group.index(-5), 2U);
-}
-
-template <class A>
-std::vector<A> actions_of(const Chunk& chunk) {
-  std::vector<A> found;
-  for (const Action& action : chunk.actions) {
-    if (const A* const one = std::get_if<A>(&action)) {
-      found.push_back(*one);
-    }
-  }
-  return found;
 }
 
 TEST(PlanBuilder, LeavesOutActionsOnEmptyRanges) {
