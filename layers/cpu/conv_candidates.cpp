@@ -23,6 +23,14 @@ struct Images {
   TensorDesc &x, &y;
 };
 
+// Returns the op, which is no other convolution. Throws Error if it is none at all.
+const Conv2dBackwardWeights& weights_gradient(const Op& op) {
+  const auto* gradient = dynamic_cast<const Conv2dBackwardWeights*>(&op);
+  check(gradient != nullptr,
+        std::string(op.name()) + " is no convolution, and only these have several kernels");
+  return *gradient;
+}
+
 Images images_in(const Op& op, Signature& s) {
   if (dynamic_cast<const Conv2d*>(&op) != nullptr) {
     return {s.in[0], s.out[0]};
@@ -30,8 +38,7 @@ Images images_in(const Op& op, Signature& s) {
   if (dynamic_cast<const Conv2dBackwardData*>(&op) != nullptr) {
     return {s.out[0], s.in[0]};
   }
-  check(dynamic_cast<const Conv2dBackwardWeights*>(&op) != nullptr,
-        std::string(op.name()) + " is no convolution, and only these have several kernels");
+  static_cast<void>(weights_gradient(op));
   return {s.in[0], s.in[1]};
 }
 
@@ -42,7 +49,7 @@ const ConvAttributes& attributes_of(const Op& op) {
   if (const auto* data = dynamic_cast<const Conv2dBackwardData*>(&op)) {
     return data->attributes;
   }
-  return dynamic_cast<const Conv2dBackwardWeights&>(op).attributes;
+  return weights_gradient(op).attributes;
 }
 
 // The residual of a forward convolution lies as y does.

@@ -70,25 +70,42 @@ void bilinear(const std::uint8_t* row, const std::int32_t* source, const float* 
   }
 }
 
-// Images go to memory past the caches, which would otherwise read each line before it is written;
-// the next reader is another thread, a batch later.
-void blend(const WeightedRows& rows, const Finish& finish, float* out, std::size_t n) {
+// All stores of a row have the same operations before them, so that no value depends on where an
+// image lies.
+template <bool streams>
+void blend_two(const WeightedRows& rows, const Finish& finish, float* out, std::size_t n) {
   constexpr std::size_t width = 16;
-  const bool streams = rows.count == 2 && n % width == 0 &&
-                       reinterpret_cast<std::uintptr_t>(out) % (width * sizeof(float)) == 0;
-  if (!streams) {
-    Loops<Avx512>::blend(rows, finish, out, n);
-    return;
-  }
   const __m512 weight = _mm512_set1_ps(rows.weight[0]);
   const __m512 second_weight = _mm512_set1_ps(rows.weight[1]);
   const __m512 scale = _mm512_set1_ps(finish.scale);
   for (std::size_t i = 0; i < n; i += width) {
-    const __m512 first = _mm512_mul_ps(_mm512_loadu_ps(rows.rows[0] + i), weight);
-    const __m512 both = _mm512_fmadd_ps(_mm512_loadu_ps(rows.rows[1] + i), second_weight, first);
-    _mm512_stream_ps(out + i, _mm512_fmadd_ps(both, scale, _mm512_loadu_ps(finish.shift + i)));
+    const auto lanes = static_cast<__mmask16>(n - i < width ? (1U << (n - i)) - 1 : 0xffffU);
+    const __m512 first = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, rows.rows[0] + i), weight);
+    const __m512 both =
+        _mm512_fmadd_ps(_mm512_maskz_loadu_ps(lanes, rows.rows[1] + i), second_weight, first);
+    const __m512 value =
+        _mm512_fmadd_ps(both, scale, _mm512_maskz_loadu_ps(lanes, finish.shift + i));
+    if constexpr (streams) {
+      _mm512_stream_ps(out + i, value);
+    } else {
+      _mm512_mask_storeu_ps(out + i, lanes, value);
+    }
   }
-  _mm_sfence();
+}
+
+// Images go to memory past the caches, which would otherwise read each line before it is written;
+// the next reader is another thread, a batch later.
+void blend(const WeightedRows& rows, const Finish& finish, float* out, std::size_t n) {
+  constexpr std::size_t width = 16;
+  if (rows.count != 2) {
+    Loops<Avx512>::blend(rows, finish, out, n);
+  } else if (n % width == 0 &&
+             reinterpret_cast<std::uintptr_t>(out) % (width * sizeof(float)) == 0) {
+    blend_two<true>(rows, finish, out, n);
+    _mm_sfence();
+  } else {
+    blend_two<false>(rows, finish, out, n);
+  }
 }
 
 }  // namespace

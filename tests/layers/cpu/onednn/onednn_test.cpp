@@ -83,9 +83,10 @@ TEST(PrimitiveKernel, RefusesAWorkspaceThatIsTooSmall) {
   const cnn::TensorDesc from{.shape = {1, 8, 2, 2}};
   cnn::TensorDesc to = from;
   to.layout = Layout::nhwc;
-  Plan plan = plan_reorder(from, to, cpu_engine());
+  const dnnl::engine engine = cpu_engine();  // a plan refers to it
+  Plan plan = plan_reorder(from, to, engine);
   plan.spec.workspace = 1;
-  PrimitiveKernel kernel(plan, cpu_engine(), "convert");
+  PrimitiveKernel kernel(plan, engine, "convert");
   EXPECT_THAT(tests::error_of([&] { kernel.execute({}); }), HasSubstr("workspace is too small"));
 }
 
