@@ -94,26 +94,26 @@ class SlicedNorm : public testing::Test {
   static constexpr std::int64_t in_first = channels * pixels, in_all = 3 * in_first;
 
   SlicedNorm()
-      : x_(random_values(in_all, 1)),
-        dy_(random_values(in_all, 2)),
-        first_(filled(images(1), {x_.begin(), x_.begin() + in_first})),
-        second_(filled(images(2), {x_.begin() + in_first, x_.end()})) {}
+      : x(random_values(in_all, 1)),
+        dy(random_values(in_all, 2)),
+        first(filled(images(1), {x.begin(), x.begin() + in_first})),
+        second(filled(images(2), {x.begin() + in_first, x.end()})) {}
 
   // Returns mean and variance of the batch.
   std::vector<HostTensor> merged() const {
-    const std::vector<HostTensor> a = run(NormMoments(), {&first_});
-    const std::vector<HostTensor> b = run(NormMoments(), {&second_});
+    const std::vector<HostTensor> a = run(NormMoments(), {&first});
+    const std::vector<HostTensor> b = run(NormMoments(), {&second});
     return run(MergeMoments({double{pixels}, 2.0 * pixels}), {&a[0], &a[1], &b[0], &b[1]});
   }
 
-  std::vector<double> x_, dy_;
-  HostTensor first_, second_;
+  std::vector<double> x, dy;
+  HostTensor first, second;
 };
 
 TEST_F(SlicedNorm, MergesTheMomentsOfSlicesToThoseOfTheBatch) {
   const std::vector<HostTensor> batch = merged();
   for (std::size_t c = 0; c < channels; ++c) {
-    const Moments expected = moments_of(x_, c);
+    const Moments expected = moments_of(x, c);
     EXPECT_NEAR(values_of(batch[0])[c], expected.mean, 1e-6);
     EXPECT_NEAR(values_of(batch[1])[c], expected.variance, 1e-6);
   }
@@ -124,13 +124,13 @@ TEST_F(SlicedNorm, HasTheInputGradientOfFiniteDifferences) {
   const BatchNormAttributes attributes;
   const std::vector<HostTensor> batch = merged();
   const HostTensor beta = filled(per_channel(), {0, 0});
-  const HostTensor dy[] = {filled(images(1), {dy_.begin(), dy_.begin() + in_first}),
-                           filled(images(2), {dy_.begin() + in_first, dy_.end()})};
-  const HostTensor* const slices[] = {&first_, &second_};
+  const HostTensor gradients[] = {filled(images(1), {dy.begin(), dy.begin() + in_first}),
+                                  filled(images(2), {dy.begin() + in_first, dy.end()})};
+  const HostTensor* const slices[] = {&first, &second};
   std::vector<std::vector<double>> sums(2, std::vector<double>(channels));
   for (std::size_t s = 0; s < 2; ++s) {
     const std::vector<HostTensor> of =
-        run(NormGradientSums(attributes), {slices[s], &beta, &batch[0], &batch[1], &dy[s]});
+        run(NormGradientSums(attributes), {slices[s], &beta, &batch[0], &batch[1], &gradients[s]});
     for (std::size_t i = 0; i < 2; ++i) {
       for (std::size_t c = 0; c < channels; ++c) {
         sums[i][c] += values_of(of[i])[c];
@@ -142,17 +142,17 @@ TEST_F(SlicedNorm, HasTheInputGradientOfFiniteDifferences) {
   for (std::size_t s = 0; s < 2; ++s) {
     const std::vector<HostTensor> of =
         run(NormInputGradient(attributes, 3.0 * pixels),
-            {slices[s], &beta, &batch[0], &batch[1], &dbeta, &dgamma, &dy[s]});
+            {slices[s], &beta, &batch[0], &batch[1], &dbeta, &dgamma, &gradients[s]});
     const std::vector<double> values = values_of(of[0]);
     dx.insert(dx.end(), values.begin(), values.end());
   }
   constexpr double step = 1e-4;
-  for (std::size_t i = 0; i < x_.size(); ++i) {
-    std::vector<double> more = x_, less = x_;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::vector<double> more = x, less = x;
     more[i] += step;
     less[i] -= step;
-    const double expected = (weighted_norm(more, dy_, attributes.epsilon) -
-                             weighted_norm(less, dy_, attributes.epsilon)) /
+    const double expected = (weighted_norm(more, dy, attributes.epsilon) -
+                             weighted_norm(less, dy, attributes.epsilon)) /
                             (2 * step);
     EXPECT_NEAR(dx[i], expected, 1e-4) << i;
   }
