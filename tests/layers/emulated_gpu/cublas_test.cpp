@@ -21,38 +21,38 @@ using testing::ElementsAre;
 class ProductTest : public testing::Test {
  protected:
   void SetUp() override {
-    cublasLtHandle_t handle = nullptr;
-    ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
-    handle_.reset(handle);
-    stream_ = device_.make_stream(Lane::compute);
-    workspace_ = device_.allocate(layers::cuda::product_workspace);
+    cublasLtHandle_t created = nullptr;
+    ASSERT_EQ(cublasLtCreate(&created), CUBLAS_STATUS_SUCCESS);
+    handle.reset(created);
+    stream = device.make_stream(Lane::compute);
+    workspace = device.allocate(layers::cuda::product_workspace);
   }
 
   Buffer on_device(const std::vector<float>& values) {
-    Buffer buffer = device_.allocate(values.size() * sizeof(float));
-    stream_->copy(buffer.data(), reinterpret_cast<const std::byte*>(values.data()), buffer.bytes());
-    stream_->synchronize();
+    Buffer buffer = device.allocate(values.size() * sizeof(float));
+    stream->copy(buffer.data(), reinterpret_cast<const std::byte*>(values.data()), buffer.bytes());
+    stream->synchronize();
     return buffer;
   }
 
   std::vector<float> product(const std::vector<float>& a, const std::vector<float>& b,
                              ProductShape shape) {
     const Buffer on_a = on_device(a), on_b = on_device(b);
-    const Buffer out = device_.allocate(9 * sizeof(float));
-    Product product(handle_.get(), shape);
+    const Buffer out = device.allocate(9 * sizeof(float));
+    Product product(handle.get(), shape);
     product.run(
-        *stream_,
-        {.a = on_a.data(), .b = on_b.data(), .out = out.data(), .workspace = workspace_.data()});
+        *stream,
+        {.a = on_a.data(), .b = on_b.data(), .out = out.data(), .workspace = workspace.data()});
     std::vector<float> result(9);
-    stream_->copy(reinterpret_cast<std::byte*>(result.data()), out.data(), out.bytes());
-    stream_->synchronize();
+    stream->copy(reinterpret_cast<std::byte*>(result.data()), out.data(), out.bytes());
+    stream->synchronize();
     return result;
   }
 
-  cuda::CudaDevice device_;
-  layers::cuda::CublasHandle handle_;
-  std::unique_ptr<Stream> stream_;
-  Buffer workspace_;
+  cuda::CudaDevice device;
+  layers::cuda::CublasHandle handle;
+  std::unique_ptr<Stream> stream;
+  Buffer workspace;
 };
 
 ProductShape square(bool a_transposed, bool b_transposed) {
