@@ -1,13 +1,18 @@
 #include "bench/machine/openmp_spin.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 namespace cnn::bench {
 
+// Where threads are bound, the library has bound this one already, and the program would inherit
+// its only processor.
 bool leaves_spinning_open(const char* (*lookup)(const char* name)) {
-  return lookup("OMP_WAIT_POLICY") == nullptr && lookup("GOMP_SPINCOUNT") == nullptr;
+  constexpr const char* variables[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND",
+                                       "OMP_PLACES", "GOMP_CPU_AFFINITY"};
+  return std::ranges::all_of(variables, [&](const char* name) { return lookup(name) == nullptr; });
 }
 
 void limit_openmp_spinning(const std::string& path, char** argv) {

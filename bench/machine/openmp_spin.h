@@ -11,8 +11,9 @@ namespace cnn::bench {
 // equally fast.
 inline constexpr int openmp_spin_count = 2000;  // GOMP_SPINCOUNT
 
-// Returns whether the environment leaves the waiting of idle threads to the library: neither
-// OMP_WAIT_POLICY nor GOMP_SPINCOUNT is set. `lookup` is std::getenv in a program.
+// Returns whether the environment leaves the waiting and the binding of threads to the library:
+// OMP_WAIT_POLICY, GOMP_SPINCOUNT, OMP_PROC_BIND, OMP_PLACES and GOMP_CPU_AFFINITY are not set.
+// `lookup` is std::getenv in a program.
 bool leaves_spinning_open(const char* (*lookup)(const char* name));
 
 // Starts the program at this absolute path once more in this process with GOMP_SPINCOUNT set,

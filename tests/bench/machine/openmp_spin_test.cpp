@@ -16,6 +16,12 @@ TEST(OpenMpSpin, IsLimitedUnlessTheUserSaysHowThreadsWait) {
   }));
 }
 
+TEST(OpenMpSpin, IsNotLimitedWhereTheUserBindsThreads) {
+  EXPECT_FALSE(leaves_spinning_open([](const char* name) -> const char* {
+    return name == std::string_view("OMP_PROC_BIND") ? "true" : nullptr;
+  }));
+}
+
 TEST(OpenMpSpin, LeavesTheProcessAsItIsIfTheProgramCannotBeStartedAgain) {
   char name[] = "program";
   char* words[] = {name, nullptr};
