@@ -18,8 +18,8 @@ bool leaves_spinning_open(const char* (*lookup)(const char* name));
 
 // Starts the program at this absolute path once more in this process with GOMP_SPINCOUNT set,
 // because the library reads it only while it is loaded. Returns at once if the user has chosen how
-// threads wait, or if the program cannot be started again, as when a debugger's loader runs it:
-// then it goes on as it is.
+// threads wait or where they run, or if the program cannot be started again, as when the dynamic
+// linker was named to run it; the program then continues unchanged.
 void limit_openmp_spinning(const std::string& path, char** argv);
 
 }  // namespace cnn::bench

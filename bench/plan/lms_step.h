@@ -24,17 +24,16 @@ struct LmsStep {
 
 // Plans the training step of the programs, which were compiled for these sizes, in several forms,
 // and returns the fastest plan that fits:
-// * A step that does not fit updates variables in the smallest buckets, which may suffice.
-// * In f32 the step is also planned with Add nodes for the largest sums of gradients instead of
-// fused
-//   additions. This lowers the peak and takes a little longer; the bits are the same, because the
-//   stored sum is f32 too.
-// * With --lms_slices=auto and --lms_variants=any it is also planned in 2, 4, 8 and 16 slices of
-// its
-//   batch.
-// The forms do not depend on the budget, and a form is skipped only if its lower bound is not below
-// the time of a plan already found, so that more memory is never slower. References must outlive
-// the result.
+// A step that does not fit updates variables in the smallest buckets, which may suffice.
+// In f32 the step is also planned with Add nodes for the largest sums of gradients instead of fused
+// additions. This lowers the peak and takes a little longer; the bits are the same, because the
+// stored sum is f32 too.
+// With --lms_slices=auto and --lms_variants=any it is also planned in 2, 4, 8 and 16 slices of its
+// batch. Slices of norms take minutes to plan and are tried only if no form before them fits; with
+// them alone a larger budget may be slower than one in which nothing else fits.
+// The other forms do not depend on the budget, and one is skipped only if its lower bound is not
+// below the time of a plan already found, so that more memory is never slower. References must
+// outlive the result.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 
