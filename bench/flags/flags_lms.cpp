@@ -99,10 +99,9 @@ constexpr Flag lms_rows[] = {
      .no_effect = {no_lms}},
     {.name = "lms_slices",
      .help =
-         "compute the part of the network up to the first layer that needs the whole batch in "
-         "so many slices along the batch, which lowers the least memory; on a CPU through batch "
-         "norms too; auto = 1, 2, 4, 8 or "
-         "16, whichever is fastest in the budget",
+         "compute the part of the network up to the first dense layer in so many slices along the "
+         "batch, which lowers the least memory; auto = 1, 2, 4, 8 or 16, whichever is fastest in "
+         "the budget",
      .member = &at<&Config::lms, &LmsFlags::slices>,
      .no_effect = {no_lms, no_variants}},
     {.name = "lms_variants",

@@ -1,4 +1,5 @@
 #include "layers/batch_norm.h"
+#include "layers/cuda/batch_norm_moments.cuh"
 #include "layers/cuda/batch_norm_parts.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
@@ -12,107 +13,24 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// Partial sums of shifted data, [chunk][3][channels]. With k the first value of the channel in the
-// chunk they are k, sum (x - k) and sum (x - k)^2. Shifting by a value of the data avoids the
-// catastrophic cancellation of sum x^2 - (sum x)^2 / n for a large mean.
-constexpr int moment_planes = 3;
-
-// First pass: writes the partial sums of every chunk.
-
-template <class T, int width>
-__global__ void __launch_bounds__(tile_threads)
-    chunk_moments(const T* x, Tile tile, float* partials) {
-  const int channel = tile.channel();
-  const int chunk = static_cast<int>(blockIdx.y);
-  const bool active = channel < tile.channels;
-  float origin[width] = {};
-  float sums[2 * width] = {};  // of the differences x - k, then of their squares
-  if (active) {
-    const std::int64_t first = tile.first_row(chunk);
-    const std::int64_t end = tile.end_row(chunk);
-    load<width>(x + tile.at(first), origin);
-    const int lines = static_cast<int>(blockDim.y);
-    for (std::int64_t row = first + threadIdx.y; row < end; row += rows_in_flight * lines) {
-      Pack<T, width> packs[rows_in_flight];
-#pragma unroll
-      for (int k = 0; k < rows_in_flight; ++k) {
-        packs[k] = fetch<width>(x + tile.at(row + k * lines < end ? row + k * lines : first));
-      }
-#pragma unroll
-      for (int k = 0; k < rows_in_flight; ++k) {
-        float value[width];
-        widen(packs[k], value);
-#pragma unroll
-        for (int i = 0; i < width; ++i) {
-          // Rows past the end of the chunk were replaced by its first row, which adds zero.
-          const float difference = value[i] - origin[i];
-          sums[i] += difference;
-          sums[width + i] = fmaf(difference, difference, sums[width + i]);
-        }
-      }
-    }
+// The mean and the biased variance of a channel, written by finish_moments().
+struct MeanAndVariance {
+  float *mean = nullptr, *variance = nullptr;
+  __device__ void operator()(int channel, double of_channel, double squares, double count) const {
+    mean[channel] = static_cast<float>(of_channel);
+    variance[channel] = static_cast<float>(squares / count);
   }
-  sum_lines(sums);
-  if (active && threadIdx.y == 0) {
-    float* const to = partials + static_cast<std::int64_t>(chunk) * moment_planes * tile.channels;
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      to[channel + i] = origin[i];
-      to[tile.channels + channel + i] = sums[i];
-      to[2 * tile.channels + channel + i] = sums[width + i];
-    }
-  }
-}
-
-// Second pass: combines the chunks in double. It shifts the sums of a chunk of n rows from their
-// own k to that of chunk 0: with d the difference of the two, they become sum (x - k) + n d and sum
-// (x - k)^2 + 2 d sum (x - k) + n d^2. Writes the mean and the biased variance.
-__global__ void __launch_bounds__(tile_threads)
-    finish_moments(const float* partials, Tile tile, float* mean, float* variance) {
-  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const bool active = channel < tile.channels;
-  double sums[2] = {};
-  const double origin = active ? partials[channel] : 0;
-  if (active) {
-#pragma unroll 4
-    for (int chunk = static_cast<int>(threadIdx.y); chunk < tile.chunks;
-         chunk += static_cast<int>(blockDim.y)) {
-      const float* const from =
-          partials + static_cast<std::int64_t>(chunk) * moment_planes * tile.channels + channel;
-      const double distance = from[0] - origin;
-      const double sum = from[tile.channels];
-      const auto count = static_cast<double>(tile.end_row(chunk) - tile.first_row(chunk));
-      sums[0] += sum + count * distance;
-      sums[1] += from[2 * tile.channels] + distance * (2 * sum + count * distance);
-    }
-  }
-  sum_lines(sums);
-  if (active && threadIdx.y == 0) {
-    const auto count = static_cast<double>(tile.rows);
-    const double shifted = sums[0] / count;
-    const double result = sums[1] / count - shifted * shifted;
-    mean[channel] = static_cast<float>(origin + shifted);
-    variance[channel] = static_cast<float>(result < 0 ? 0 : result);  // rounding may yield < 0
-  }
-}
+};
 
 // The kernel of a BatchNorm node. in: x, [gamma], beta, [residual]. out: y, mean, variance, [mask].
 class Forward {
  public:
   Forward(const BatchNormAttributes& a, const TensorDesc& x)
-      : attributes_(a), tile_(sums_tile_of(x, [](auto tag, auto width) {
-          return chunk_moments<typename decltype(tag)::Type, decltype(width)::value>;
-        })) {}
+      : attributes_(a), tile_(moments_tile_of(x)) {}
 
-  std::size_t workspace() const {
-    BumpAllocator allocator;
-    allocator.take<float>(partial_floats());
-    return allocator.bytes();
-  }
+  std::size_t workspace() const { return moments_workspace(tile_); }
 
   void operator()(Stream& stream, const Operands& operands) const {
-    BumpAllocator allocator(operands.workspace);
-    float* const partials = allocator.take<float>(partial_floats());
     const bool scale = attributes_.scale;
     const NormOperandIndices at(scale);
     const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
@@ -120,16 +38,9 @@ class Forward {
                               .mean = data_of<float>(operands.out[1]),
                               .variance = data_of<float>(operands.out[2]),
                               .epsilon = static_cast<float>(attributes_.epsilon)};
-    with_type_and_width(operands.in[0].desc.type, tile_.width, [&](auto tag, auto width) {
-      using T = typename decltype(tag)::Type;
-      constexpr int lanes = decltype(width)::value;
-      cnn::cuda::launch(chunk_moments<T, lanes>, tile_.grid(), tile_.block(),
-                        sum_lines_bytes<float>(2 * lanes), stream, data_of<const T>(operands.in[0]),
-                        tile_, partials);
-    });
-    cnn::cuda::launch(finish_moments, finish_grid(tile_), finish_block(),
-                      sum_lines_bytes<double>(2), stream, partials, tile_,
-                      data_of<float>(operands.out[1]), data_of<float>(operands.out[2]));
+    launch_moments(
+        operands, tile_,
+        MeanAndVariance{data_of<float>(operands.out[1]), data_of<float>(operands.out[2])}, stream);
     launch_normalise({.x = operands.in[0],
                       .residual = attributes_.residual ? operands.in.back() : TensorView{},
                       .y = operands.out[0],
@@ -139,10 +50,6 @@ class Forward {
   }
 
  private:
-  std::int64_t partial_floats() const {
-    return std::int64_t{tile_.chunks} * moment_planes * tile_.channels;
-  }
-
   BatchNormAttributes attributes_;
   Tile tile_;
 };

@@ -17,17 +17,10 @@ class Inference {
   explicit Inference(const BatchNormAttributes& a) : attributes_(a) {}
 
   void operator()(Stream& stream, const Operands& operands) const {
-    const bool scale = attributes_.scale;
-    const NormOperandIndices at(scale);
-    const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
-                              .beta = data_of<float>(operands.in[at.beta]),
-                              .mean = data_of<float>(operands.in[at.mean]),
-                              .variance = data_of<float>(operands.in[at.variance]),
-                              .epsilon = static_cast<float>(attributes_.epsilon)};
     launch_normalise({.x = operands.in[0],
                       .residual = attributes_.residual ? operands.in.back() : TensorView{},
                       .y = operands.out[0],
-                      .vectors = vectors},
+                      .vectors = vectors_among(operands, attributes_)},
                      attributes_.relu, stream);
   }
 

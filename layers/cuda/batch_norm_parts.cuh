@@ -21,6 +21,17 @@ struct NormVectors {
   float epsilon = 0;
 };
 
+// Returns the vectors among the operands of an op whose inputs are x, [gamma], beta, mean, variance
+// and others.
+inline NormVectors vectors_among(const Operands& operands, const BatchNormAttributes& a) {
+  const NormOperandIndices at(a.scale);
+  return {.gamma = a.scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
+          .beta = data_of<float>(operands.in[at.beta]),
+          .mean = data_of<float>(operands.in[at.mean]),
+          .variance = data_of<float>(operands.in[at.variance]),
+          .epsilon = static_cast<float>(a.epsilon)};
+}
+
 // Returns 1 / sqrt(variance + epsilon) of one channel.
 __device__ inline float inverse_deviation(const NormVectors& v, int channel) {
   return 1 / sqrtf(v.variance[channel] + v.epsilon);

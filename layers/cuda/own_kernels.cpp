@@ -11,6 +11,7 @@ void add_own_kernels(KernelTable& table) {
       add_batch_norm_rows,
       add_batch_norm_backward_rows,
       add_batch_norm_inference_rows,
+      add_sliced_norm_rows,
       add_moving_average_rows,
       add_fused_norm_rows,
       add_pool_rows,

@@ -9,6 +9,7 @@ namespace cnn::layers::cuda {
 void add_batch_norm_rows(KernelTable& table);
 void add_batch_norm_backward_rows(KernelTable& table);
 void add_batch_norm_inference_rows(KernelTable& table);  // BatchNormInference, FoldBatchNorm
+void add_sliced_norm_rows(KernelTable& table);           // all of layers/sliced_norm.h
 void add_moving_average_rows(KernelTable& table);
 void add_fused_norm_rows(KernelTable& table);  // all of layers/fused_norm.h
 void add_pool_rows(KernelTable& table);        // MaxPool, AveragePool

@@ -19,6 +19,7 @@
 #include "layers/operands.h"
 #include "layers/pool.h"
 #include "layers/relu_mask.h"
+#include "layers/sliced_norm.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
 #include "tests/support/numeric.h"
@@ -96,6 +97,16 @@ TEST(OwnKernels, SpreadManyChannelsOverBlocks) {
                         half_tolerance);
   expect_like_reference(layers::SpatialMean(), {x}, half_tolerance);
   expect_like_reference(layers::Lrn({}), {x}, half_tolerance);
+}
+
+// One launch merges 160 slices; the next one goes on from the workspace. The slices differ in size.
+TEST(OwnKernels, MergeTheMomentsOfMoreSlicesThanOneLaunchTakes) {
+  std::vector<double> counts;
+  for (int slice = 0; slice < 350; ++slice) {
+    counts.push_back(49 * (1 + slice % 2));
+  }
+  const std::vector<TensorDesc> vectors(2 * counts.size(), described({130}, DataType::f32));
+  expect_like_reference(layers::MergeMoments(counts), vectors, 1e-6);
 }
 
 // Three of the four chunks of the 385 rows are full; the last one has fewer rows.

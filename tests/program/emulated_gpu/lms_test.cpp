@@ -67,6 +67,19 @@ INSTANTIATE_TEST_SUITE_P(Slow, EmulatedGpuLms,
                                          "dtr", "superneurons", "window"),
                          policy_name);
 
+// The sums of batch norms take another order in slices, so the losses are near those of the whole
+// batch; a limit changes no bit of them.
+TEST(EmulatedGpuLmsSlices, TrainThroughBatchNorms) {
+  const Words flags = flags_of({"--lms", "--lms_slices=4", "--lms_size_threshold=4"});
+  const Training sliced = train("gpu", flags);
+  ASSERT_EQ(sliced.base.size(), without_lms().base.size());
+  for (std::size_t step = 0; step < sliced.base.size(); ++step) {
+    EXPECT_NEAR(sliced.base[step], without_lms().base[step], 0.01) << step;
+  }
+  EXPECT_EQ(sliced.number("/plan/lms/swapped_tensors"), 0);
+  expect_equal_bits(train("gpu", with(flags, {"--lms_limit=34", "--lms_verify"})), sliced);
+}
+
 TEST(EmulatedGpuLmsPlan, TellsHowLittleItMoved) {
   const Training run = train("gpu", flags_of({"--batch_size=4", "--lms", "--lms_policy=vdnn_all",
                                               "--lms_size_threshold=16", "--lms_limit=35"}));
