@@ -31,11 +31,14 @@ option(CNN_JOIN "Compile several sources as one: for builds from nothing" OFF)
 
 # Several sources of a folder compiled as one, which takes less than half the time, but all of it after a change of one:
 # everything under sanitizers or with CNN_JOIN. The names local to a file are then names of its folder.
-# APART: a folder whose files use the same names for different things.
+# Further arguments (APART of the callers): sources that use the same names for different things, or `all` of them.
 function(cnn_join target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  if(CNN_JOIN)
-    target_compile_options(${target} PRIVATE -Wno-shadow)  # what it would name lies in another file
+  if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARGN STREQUAL "all")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    if(CNN_JOIN)
+      target_compile_options(${target} PRIVATE -Wno-shadow)  # what it would name lies in another file
+    endif()
   endif()
 endfunction()
 
@@ -49,7 +52,7 @@ set(CNN_FLAGS_avx512_bf16 ${CNN_FLAGS_avx512} -mavx512bf16)
 # WITH names sub-folders whose sources belong to the target too, and CHOSEN single sources, of which the caller picks one
 # of several: all of them may use the folder above.
 function(cnn_folder folder)
-  cmake_parse_arguments(ARG "APART" "" "WITH;CHOSEN;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "APART;WITH;CHOSEN;DEPENDS;LIBRARIES" ${ARGN})
   list(TRANSFORM ARG_WITH PREPEND ${folder}/)
   cnn_glob(sources "cpp;cu" ${folder} ${ARG_WITH})
   list(APPEND sources ${ARG_CHOSEN})
@@ -65,9 +68,7 @@ function(cnn_folder folder)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-    if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARG_APART)
-      cnn_join(${target})
-    endif()
+    cnn_join(${target} ${ARG_APART})
   else()
     set(scope INTERFACE)  # nothing but headers
     add_library(${target} INTERFACE)
@@ -140,7 +141,7 @@ function(cnn_tests folder)
   if(NOT CNN_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "APART" "PROGRAM" "WITH;BESIDES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM" "APART;WITH;BESIDES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -156,9 +157,8 @@ function(cnn_tests folder)
   cnn_target_name(${folder} target)
   add_executable(${target}_tests ${sources})
   target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
-  if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARG_APART)
-    cnn_join(${target}_tests)
-  elseif(CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
+  cnn_join(${target}_tests ${ARG_APART})
+  if(ARG_APART AND CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
     target_precompile_headers(${target}_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
   cnn_define_source_dir(${sources})
