@@ -69,6 +69,9 @@ function(cnn_folder folder)
     add_library(${target} STATIC ${sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
     cnn_join(${target} ${ARG_APART})
+    if(folder MATCHES "^(bench|layers/passes|lms|models)")  # these handle graphs and text, no raw memory
+      target_compile_options(${target} PRIVATE ${CNN_WITHOUT_POINTER_CHECKS})
+    endif()
   else()
     set(scope INTERFACE)  # nothing but headers
     add_library(${target} INTERFACE)
@@ -120,7 +123,7 @@ endfunction()
 
 # Test sources cost more time to compile than to run: what takes long is in the libraries.
 if(CNN_SANITIZE)
-  set(CNN_TEST_FLAGS -O0)
+  set(CNN_TEST_FLAGS -O0 ${CNN_WITHOUT_POINTER_CHECKS})
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   set(CNN_TEST_FLAGS -O1)
 endif()
