@@ -210,23 +210,31 @@ function(cnn_tests_at_most_each_isa folder filter)
   endforeach()
 endfunction()
 
-# One test of each in a plain build. Under sanitizers, where a process takes long to start, a few shards instead.
+option(CNN_GROUP_TESTS "Run many cases in a process: for runs of all tests" OFF)
+
+# One test of each case, or four shards of the program with CNN_GROUP_TESTS and under sanitizers, where a process takes
+# long to start. The output of a shard names the cases that fail. Programs of label `program` start processes themselves, and
+# those of runtime watch allocations and limits of the whole process.
 # A suite whose name starts with Slow runs on demand only, one that starts with Long not under sanitizers.
 # Further argument: a filter of the tests that run under sanitizers, where all would take too long.
 function(cnn_discover_tests target labels)
-  if(CNN_SANITIZE)
-    set(shards 4)
-    math(EXPR last "${shards} - 1")
-    foreach(shard RANGE ${last})
-      set(name ${target}.${shard})
-      add_test(NAME ${name} COMMAND ${target} "--gtest_filter=${ARGN}-Slow*:Long*" --gtest_brief=1)
-      set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 1200
-                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  if(CNN_SANITIZE OR (CNN_GROUP_TESTS AND NOT "${labels};${target}" MATCHES "program|cnn_runtime_tests"))
+    set(filter "${ARGN}-Slow*")
+    if(CNN_SANITIZE)
+      string(APPEND filter ":Long*")
+    endif()
+    foreach(shard RANGE 3)
+      add_test(NAME ${target}.${shard} COMMAND bash ${PROJECT_SOURCE_DIR}/tests/scripts/shard.sh 1100
+               $<TARGET_FILE:${target}> --gtest_filter=${filter})
+      set_tests_properties(${target}.${shard} PROPERTIES LABELS "${labels}" TIMEOUT 1200 SKIP_RETURN_CODE 77
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
     endforeach()
-    return()
+  else()
+    gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS "${labels}" TIMEOUT 300)
   endif()
-  gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${labels}" TIMEOUT 300)
-  gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
-                       TEST_LIST ${target}_slow_list PROPERTIES LABELS slow TIMEOUT 3600)
+  if(NOT CNN_SANITIZE)
+    gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
+                         TEST_LIST ${target}_slow_list PROPERTIES LABELS slow TIMEOUT 3600)
+  endif()
 endfunction()
