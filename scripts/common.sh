@@ -113,10 +113,10 @@ duration() {
 }
 
 # build PRESET [cmake --build arguments]: tells only its progress, unless it fails. The whole output stays in
-# build/<preset>/build.log. The environment variables CNN_WARNINGS_AS_ERRORS and CNN_JOIN (ON or OFF) set the CMake options
-# of those names; without them a folder keeps what it has, and a new one only shows warnings.
+# build/<preset>/build.log. The environment variables CNN_WARNINGS_AS_ERRORS, CNN_GROUP_TESTS and CNN_JOIN (ON or OFF) set
+# the CMake options of those names; without them a folder keeps what it has, and a new one only shows warnings.
 build() {
-  local preset=$1 log=$root/build/$1/build.log options=()
+  local preset=$1 log=$root/build/$1/build.log options=() name
   shift
   # From nothing and without a compiler cache, a build is ready sooner where several sources are compiled as one.
   if [[ -n ${CNN_JOIN:-} ]]; then
@@ -124,9 +124,9 @@ build() {
   elif ! command -v ccache >/dev/null && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then
     options=(-DCNN_JOIN=ON)
   fi
-  if [[ -n ${CNN_WARNINGS_AS_ERRORS:-} ]]; then
-    options+=("-DCNN_WARNINGS_AS_ERRORS=$CNN_WARNINGS_AS_ERRORS")
-  fi
+  for name in CNN_WARNINGS_AS_ERRORS CNN_GROUP_TESTS; do
+    [[ -z ${!name:-} ]] || options+=("-D$name=${!name}")
+  done
   mkdir -p "$(dirname "$log")"
   say "building preset $preset$(preset_note "$preset") ..."
   if ! (

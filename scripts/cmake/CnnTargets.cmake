@@ -31,11 +31,14 @@ option(CNN_JOIN "Compile several sources as one: for builds from nothing" OFF)
 
 # Several sources of a folder compiled as one, which takes less than half the time, but all of it after a change of one:
 # everything under sanitizers or with CNN_JOIN. The names local to a file are then names of its folder.
-# APART: a folder whose files use the same names for different things.
+# Further arguments (APART of the callers): sources that use the same names for different things, or `all` of them.
 function(cnn_join target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  if(CNN_JOIN)
-    target_compile_options(${target} PRIVATE -Wno-shadow)  # what it would name lies in another file
+  if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARGN STREQUAL "all")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    if(CNN_JOIN)
+      target_compile_options(${target} PRIVATE -Wno-shadow)  # what it would name lies in another file
+    endif()
   endif()
 endfunction()
 
@@ -49,7 +52,7 @@ set(CNN_FLAGS_avx512_bf16 ${CNN_FLAGS_avx512} -mavx512bf16)
 # WITH names sub-folders whose sources belong to the target too, and CHOSEN single sources, of which the caller picks one
 # of several: all of them may use the folder above.
 function(cnn_folder folder)
-  cmake_parse_arguments(ARG "APART" "" "WITH;CHOSEN;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "APART;WITH;CHOSEN;DEPENDS;LIBRARIES" ${ARGN})
   list(TRANSFORM ARG_WITH PREPEND ${folder}/)
   cnn_glob(sources "cpp;cu" ${folder} ${ARG_WITH})
   list(APPEND sources ${ARG_CHOSEN})
@@ -65,8 +68,9 @@ function(cnn_folder folder)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-    if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARG_APART)
-      cnn_join(${target})
+    cnn_join(${target} ${ARG_APART})
+    if(folder MATCHES "^(bench|layers/passes|lms|models)")  # these handle graphs and text, no raw memory
+      target_compile_options(${target} PRIVATE ${CNN_WITHOUT_POINTER_CHECKS})
     endif()
   else()
     set(scope INTERFACE)  # nothing but headers
@@ -119,7 +123,7 @@ endfunction()
 
 # Test sources cost more time to compile than to run: what takes long is in the libraries.
 if(CNN_SANITIZE)
-  set(CNN_TEST_FLAGS -O0)
+  set(CNN_TEST_FLAGS -O0 ${CNN_WITHOUT_POINTER_CHECKS})
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   set(CNN_TEST_FLAGS -O1)
 endif()
@@ -140,7 +144,7 @@ function(cnn_tests folder)
   if(NOT CNN_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "APART" "PROGRAM" "WITH;BESIDES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM" "APART;WITH;BESIDES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -156,9 +160,8 @@ function(cnn_tests folder)
   cnn_target_name(${folder} target)
   add_executable(${target}_tests ${sources})
   target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
-  if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARG_APART)
-    cnn_join(${target}_tests)
-  elseif(CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
+  cnn_join(${target}_tests ${ARG_APART})
+  if(ARG_APART AND CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
     target_precompile_headers(${target}_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
   cnn_define_source_dir(${sources})
@@ -207,23 +210,31 @@ function(cnn_tests_at_most_each_isa folder filter)
   endforeach()
 endfunction()
 
-# One test of each in a plain build. Under sanitizers, where a process takes long to start, a few shards instead.
+option(CNN_GROUP_TESTS "Run many cases in a process: for runs of all tests" OFF)
+
+# One test of each case, or four shards of the program with CNN_GROUP_TESTS and under sanitizers, where a process takes
+# long to start. The output of a shard names the cases that fail. Programs of label `program` start processes themselves, and
+# those of runtime watch allocations and limits of the whole process.
 # A suite whose name starts with Slow runs on demand only, one that starts with Long not under sanitizers.
 # Further argument: a filter of the tests that run under sanitizers, where all would take too long.
 function(cnn_discover_tests target labels)
-  if(CNN_SANITIZE)
-    set(shards 4)
-    math(EXPR last "${shards} - 1")
-    foreach(shard RANGE ${last})
-      set(name ${target}.${shard})
-      add_test(NAME ${name} COMMAND ${target} "--gtest_filter=${ARGN}-Slow*:Long*" --gtest_brief=1)
-      set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 1200
-                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  if(CNN_SANITIZE OR (CNN_GROUP_TESTS AND NOT "${labels};${target}" MATCHES "program|cnn_runtime_tests"))
+    set(filter "${ARGN}-Slow*")
+    if(CNN_SANITIZE)
+      string(APPEND filter ":Long*")
+    endif()
+    foreach(shard RANGE 3)
+      add_test(NAME ${target}.${shard} COMMAND bash ${PROJECT_SOURCE_DIR}/tests/scripts/shard.sh 1100
+               $<TARGET_FILE:${target}> --gtest_filter=${filter})
+      set_tests_properties(${target}.${shard} PROPERTIES LABELS "${labels}" TIMEOUT 1200 SKIP_RETURN_CODE 77
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
     endforeach()
-    return()
+  else()
+    gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS "${labels}" TIMEOUT 300)
   endif()
-  gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${labels}" TIMEOUT 300)
-  gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
-                       TEST_LIST ${target}_slow_list PROPERTIES LABELS slow TIMEOUT 3600)
+  if(NOT CNN_SANITIZE)
+    gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
+                         TEST_LIST ${target}_slow_list PROPERTIES LABELS slow TIMEOUT 3600)
+  endif()
 endfunction()

@@ -15,12 +15,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using tests::floats;
+using tests::nine;
 using tests::run;
 using tests::tensor;
 
 // Returns the image 1 2 3 / 4 5 6 / 7 8 9.
-tests::HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
-
 TEST(Conv, SlidesOverThePaddedImage) {
   const Window window{.kernel_h = 2, .kernel_w = 2, .pad_bottom = 1, .pad_right = 1};
   const auto y = run(Conv2d({.window = window}), nine(), tensor({1, 1, 2, 2}, {1, 10, 100, 1000}));

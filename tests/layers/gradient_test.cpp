@@ -142,10 +142,10 @@ std::vector<Case> small_cases_with_gradient() {
   return result;
 }
 
-std::string test_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+std::string case_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Reference, Gradient, testing::ValuesIn(small_cases_with_gradient()),
-                         test_name);
+                         case_name);
 
 }  // namespace
 }  // namespace cnn::tests

@@ -20,7 +20,7 @@ using tests::floats;
 using tests::run;
 using tests::tensor;
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Loss, IsTheMeanOfTheNegativeLogarithms) {
   const auto logits = tensor({2, 2}, {0, 0, 1000, 1000 + std::log(3.0F)});
@@ -40,10 +40,10 @@ TEST(Loss, RefusesALabelOutsideTheClasses) {
 }
 
 TEST(Accuracy, CountsTiesAsHitsAndNanAsMisses) {
-  const auto logits = tensor({4, 6}, {1, 0, 0, 0, 0,   0,    // highest: hit in both
-                                      1, 2, 3, 4, 5,   6,    // sixth: hit in none
-                                      5, 5, 5, 5, 5,   5,    // a tie: hit in both
-                                      9, 0, 0, 0, nan, 0});  // hit in none
+  const auto logits = tensor({4, 6}, {1, 0, 0, 0, 0,         0,    // highest: hit in both
+                                      1, 2, 3, 4, 5,         6,    // sixth: hit in none
+                                      5, 5, 5, 5, 5,         5,    // a tie: hit in both
+                                      9, 0, 0, 0, quiet_nan, 0});  // hit in none
   const auto hits = run(Accuracy(), logits, tensor<std::int32_t>({4}, {0, 0, 3, 0}));
   EXPECT_EQ(hits[0].view().as<std::int32_t>()[0], 2);
   EXPECT_EQ(hits[1].view().as<std::int32_t>()[0], 2);

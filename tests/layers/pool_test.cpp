@@ -11,12 +11,11 @@ namespace {
 
 using testing::ElementsAre;
 using tests::floats;
+using tests::nine;
 using tests::run;
 using tests::tensor;
 
 // Returns the image 1 2 3 / 4 5 6 / 7 8 9.
-tests::HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
-
 TEST(Pool, TakesTheFirstMaximumAndNeverPadding) {
   const Window window{
       .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};

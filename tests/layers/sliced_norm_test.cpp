@@ -57,14 +57,14 @@ std::vector<HostTensor> run(const Op& op, const std::vector<const HostTensor*>& 
   return out;
 }
 
-struct Moments {
-  double mean = 0, variance = 0;  // biased
+struct BiasedMoments {
+  double mean = 0, variance = 0;
 };
 
 // Returns the moments of one channel over all images, in double.
-Moments moments_of(const std::vector<double>& x, std::size_t channel) {
+BiasedMoments moments_of(const std::vector<double>& x, std::size_t channel) {
   const std::size_t count = x.size() / channels;
-  Moments result;
+  BiasedMoments result;
   std::vector<double> values;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (i / pixels % channels == channel) {
@@ -82,7 +82,7 @@ Moments moments_of(const std::vector<double>& x, std::size_t channel) {
 double weighted_norm(const std::vector<double>& x, const std::vector<double>& dy, double epsilon) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const Moments of = moments_of(x, i / pixels % channels);
+    const BiasedMoments of = moments_of(x, i / pixels % channels);
     sum += dy[i] * (x[i] - of.mean) / std::sqrt(of.variance + epsilon);
   }
   return sum;
@@ -113,7 +113,7 @@ class SlicedNorm : public testing::Test {
 TEST_F(SlicedNorm, MergesTheMomentsOfSlicesToThoseOfTheBatch) {
   const std::vector<HostTensor> batch = merged();
   for (std::size_t c = 0; c < channels; ++c) {
-    const Moments expected = moments_of(x, c);
+    const BiasedMoments expected = moments_of(x, c);
     EXPECT_NEAR(values_of(batch[0])[c], expected.mean, 1e-6);
     EXPECT_NEAR(values_of(batch[1])[c], expected.variance, 1e-6);
   }

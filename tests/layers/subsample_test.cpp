@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using tests::floats;
+using tests::nine;
 using tests::run;
 using tests::tensor;
 
@@ -25,8 +26,6 @@ Window every_second(std::int64_t offset) {
 }
 
 // Returns the image 1 2 3 / 4 5 6 / 7 8 9.
-tests::HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
-
 TEST(Subsample, KeepsOnePixelOfEachStride) {
   EXPECT_THAT(floats(run(Subsample(every_second(0)), nine())[0]), ElementsAre(1, 3, 7, 9));
 }

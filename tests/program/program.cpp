@@ -148,4 +148,10 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
 }
 
+std::vector<std::string> joined(std::vector<std::string> flags,
+                                const std::vector<std::string>& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
 }  // namespace cnn::tests

@@ -57,4 +57,8 @@ class Environment {
 
 std::vector<std::string> words_of(const std::string& line);  // split at blanks and tabs
 
+// Returns the flags followed by `more`.
+std::vector<std::string> joined(std::vector<std::string> flags,
+                                const std::vector<std::string>& more);
+
 }  // namespace cnn::tests

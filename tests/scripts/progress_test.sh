@@ -47,11 +47,12 @@ cat >"$root/bin/cmake" <<'END'
 echo "cmake $*"
 END
 configured_with() {
-  CNN_WARNINGS_AS_ERRORS=$1 build cpu >/dev/null 2>&1
+  CNN_WARNINGS_AS_ERRORS=$1 CNN_GROUP_TESTS=$1 build cpu >/dev/null 2>&1
   grep -e --preset "$root/build/cpu/build.log"
 }
 [[ $(configured_with "") == *"cmake --preset cpu"* && $(configured_with "") != *WARNINGS* ]] || fail "a plain build asks for warnings as errors"
 [[ $(configured_with ON) == *"-DCNN_WARNINGS_AS_ERRORS=ON"* ]] || fail "CI cannot make warnings errors"
+[[ $(configured_with "") != *GROUP* && $(configured_with ON) == *"-DCNN_GROUP_TESTS=ON"* ]] || fail "CI cannot group tests"
 if grep -q '"CNN_WARNINGS_AS_ERRORS": "ON"' CMakePresets.json; then
   fail "a preset makes warnings errors: a newer compiler would break a user's first build"
 fi

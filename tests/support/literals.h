@@ -28,6 +28,9 @@ HostTensor tensor(const Shape& shape, const std::vector<T>& values) {
   return result;
 }
 
+// Returns an image of one channel with the rows 1 2 3, 4 5 6 and 7 8 9.
+inline HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
+
 inline std::span<const float> floats(const HostTensor& t) { return t.view().as<float>(); }
 
 // Returns the outputs of an op on plain tensors.

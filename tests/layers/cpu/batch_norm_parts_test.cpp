@@ -15,7 +15,7 @@ using ImageRun = Run;  // testing::Test declares a Run too
 
 TensorDesc image(Shape shape, Layout layout) { return {.shape = shape, .layout = layout}; }
 
-const std::vector<TensorDesc>& images() {
+const std::vector<TensorDesc>& image_descs() {
   static const std::vector<TensorDesc> all{
       image({2, 21, 3, 5}, Layout::nhwc), image({2, 21, 3, 5}, Layout::nchw16c),
       image({3, 40, 67, 33}, Layout::nchw16c), image({4, 64, 57, 31}, Layout::nhwc)};
@@ -29,7 +29,7 @@ TEST(Chunks, HaveAtLeastSixtyFourPixelsAndAreAtMostSixtyFour) {
 }
 
 TEST(Chunks, CoverEveryElementOnce) {
-  for (const TensorDesc& desc : images()) {
+  for (const TensorDesc& desc : image_descs()) {
     const Chunks chunks(desc);
     std::vector<int> visits(static_cast<std::size_t>(stored_elements(desc)));
     for (std::int64_t chunk = 0; chunk < chunks.per_group; ++chunk) {
@@ -52,7 +52,7 @@ TEST(Chunks, CoverEveryElementOnce) {
 
 TEST(Chunks, CoverTheGroupsAskedForInParallelInBothDirections) {
   for (const bool backwards : {false, true}) {
-    const Chunks chunks(images()[2]);
+    const Chunks chunks(image_descs()[2]);
     ASSERT_EQ(chunks.blocks.groups, 3);
     std::vector<std::atomic<std::int64_t>> rows(3);
     chunks.each_run_in_parallel({.begin = 1, .end = 3}, backwards, [&](const ImageRun& run) {
@@ -66,7 +66,7 @@ TEST(Chunks, CoverTheGroupsAskedForInParallelInBothDirections) {
 
 // A channel's second pass needs the result that `between` computes from the whole first pass.
 TEST(TwoPasses, FinishAGroupsFirstPassBeforeBetweenAndThatBeforeTheSecond) {
-  for (const TensorDesc& desc : images()) {
+  for (const TensorDesc& desc : image_descs()) {
     const Chunks chunks(desc);
     const auto groups = static_cast<std::size_t>(chunks.blocks.groups);
     std::vector<std::atomic<std::int64_t>> first(groups), between(groups), second(groups);

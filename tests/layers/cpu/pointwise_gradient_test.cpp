@@ -88,7 +88,7 @@ double expected_sum(const PointwiseCase& of, const PointwiseRun& run, std::int64
   return sum;
 }
 
-double distance(float got, double expected) {
+double deviation(float got, double expected) {
   return std::isnan(got) ? INFINITY : std::abs(static_cast<double>(got) - expected);
 }
 
@@ -104,7 +104,7 @@ TEST_P(PointwiseGradient, IsTheSumOverAllPixels) {
       for (std::int64_t i = o % 7; i < of.x[1]; i += o % 16 == 0 ? 1 : 7) {
         const std::int64_t tile = o / 16 * (of.x[1] / 16) + i / 16;
         const float got = dw[static_cast<std::size_t>((tile * 16 + i % 16) * 16 + o % 16)];
-        worst = std::max(worst, distance(got, expected_sum(of, run, o, i)));
+        worst = std::max(worst, deviation(got, expected_sum(of, run, o, i)));
       }
     }
     EXPECT_LT(worst, 2e-4) << loops->name;
@@ -120,7 +120,7 @@ TEST_P(PointwiseGradient, SumsTheBiasOverAllPixels) {
     const PointwiseRun run(of, *loops, 2);
     for (std::int64_t o = 0; o < of.filters; ++o) {
       const float got = run.bias.view().as<float>()[static_cast<std::size_t>(o)];
-      EXPECT_LT(distance(got, expected_sum(of, run, o, -1)), 1e-4) << o << " " << loops->name;
+      EXPECT_LT(deviation(got, expected_sum(of, run, o, -1)), 1e-4) << o << " " << loops->name;
     }
   }
 }

@@ -20,12 +20,12 @@ using testing::HasSubstr;
 
 TEST_F(LiveLibraries, ChooseWhatTheFirstRankHasChosenAndTimeNothing) {
   const auto first = make({.tune = true});
-  const auto chosen = first->choose("key", build);
+  const auto chosen = first->choose("key", build_convolution);
   ASSERT_TRUE(chosen);
   EXPECT_EQ(first->counts().tuned, 1U);
   const auto other = make({.tune = true});
   other->adopt(first->choices_text());
-  EXPECT_EQ(other->choose("key", build), chosen);
+  EXPECT_EQ(other->choose("key", build_convolution), chosen);
   EXPECT_EQ(other->counts().adopted, 1U);
   EXPECT_EQ(other->counts().tuned, 0U);
   EXPECT_EQ(other->choices_text(), first->choices_text());
@@ -34,15 +34,15 @@ TEST_F(LiveLibraries, ChooseWhatTheFirstRankHasChosenAndTimeNothing) {
 TEST_F(LiveLibraries, HaveNoEngineWhereTheFirstRankHasNone) {
   const auto libraries = make();
   libraries->adopt("key\tnone\nother key\t3\t-\t0\n");
-  EXPECT_FALSE(libraries->choose("key", build));
-  EXPECT_EQ(libraries->choose("other key", build)->engine, 3);
+  EXPECT_FALSE(libraries->choose("key", build_convolution));
+  EXPECT_EQ(libraries->choose("other key", build_convolution)->engine, 3);
 }
 
 TEST_F(LiveLibraries, NameAnEngineOfTheFirstRankThatIsNotThere) {
   const auto libraries = make();
   libraries->adopt("key\t77\t-\t0\n");
   try {
-    libraries->choose("key", build);
+    libraries->choose("key", build_convolution);
     FAIL() << "an engine was chosen";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),

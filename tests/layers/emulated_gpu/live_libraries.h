@@ -15,7 +15,9 @@ namespace cnn::tests {
 // A convolution of one pixel, and libraries on the emulated GPU that choose its engine.
 inline const layers::cuda::ConvGraph convolution{
     .type = DataType::f16, .x = {2, 8, 4, 4}, .w = {8, 8, 1, 1}, .y = {2, 8, 4, 4}, .window = {}};
-inline const layers::cuda::Libraries::Build build = [] { return operations_of(convolution); };
+inline const layers::cuda::Libraries::Build build_convolution = [] {
+  return operations_of(convolution);
+};
 
 class LiveLibraries : public testing::Test {
  protected:

@@ -27,7 +27,7 @@ class PlanRunnerTest : public LiveLibraries {
     constexpr std::size_t image = 2 * 8 * 4 * 4, weights = 8 * 8;
     constexpr std::uint16_t one = 0x3c00;
     const auto stream = device_.make_stream(Lane::compute);
-    const std::size_t planned = libraries->choose("key", build)->workspace;
+    const std::size_t planned = libraries->choose("key", build_convolution)->workspace;
     Buffer host = device_.allocate_host(image * sizeof(one));
     auto* const numbers = reinterpret_cast<std::uint16_t*>(host.data());
     std::fill_n(numbers, image, one);
@@ -40,7 +40,7 @@ class PlanRunnerTest : public LiveLibraries {
     }
     const Buffer workspace = device_.allocate(planned + 1);
     stream->synchronize();  // a run that fails leaves nothing queued
-    layers::cuda::PlanRunner runner(libraries, "key", build);
+    layers::cuda::PlanRunner runner(libraries, "key", build_convolution);
     for (int i = 0; i < 2; ++i) {
       runner.run(*stream, pointers, workspace.data());
     }
@@ -53,7 +53,7 @@ class PlanRunnerTest : public LiveLibraries {
 TEST_F(PlanRunnerTest, TakesTheNextEngineWhereOneIsBuiltButDoesNotRun) {
   const std::vector<std::uint16_t> expected = run(make());
   const auto libraries = make();
-  ASSERT_EQ(libraries->choose("key", build)->engine, 2);
+  ASSERT_EQ(libraries->choose("key", build_convolution)->engine, 2);
   setenv("CNN_EMULATED_REFUSING_ENGINE", "2", 1);
   EXPECT_EQ(run(libraries), expected);
   EXPECT_EQ(run(libraries), expected) << "another node of the same graph";
@@ -66,7 +66,7 @@ TEST_F(PlanRunnerTest, TakesTheNextEngineWhereOneIsBuiltButDoesNotRun) {
 
 TEST_F(PlanRunnerTest, SaysWhyNoEngineRuns) {
   const auto libraries = make({.strict_f32 = true});
-  ASSERT_EQ(libraries->choose("key", build)->engine, 3);
+  ASSERT_EQ(libraries->choose("key", build_convolution)->engine, 3);
   setenv("CNN_EMULATED_REFUSING_ENGINE", "3", 1);
   EXPECT_THROW(run(libraries), Error);
   unsetenv("CNN_EMULATED_REFUSING_ENGINE");
@@ -81,7 +81,7 @@ TEST_F(PlanRunnerTest, SumsTheEightChannelsOfEveryPixel) {
 TEST_F(PlanRunnerTest, IsNotMadeWhereTheGraphHasNoEngine) {
   const auto libraries = make();
   libraries->adopt("key\tnone\n");
-  EXPECT_THROW(layers::cuda::PlanRunner(libraries, "key", build), Error);
+  EXPECT_THROW(layers::cuda::PlanRunner(libraries, "key", build_convolution), Error);
 }
 
 }  // namespace

@@ -16,11 +16,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words joined(Words flags, const Words& more) {
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
-
 // Returns the stderr lines that contain these words.
 std::vector<std::string> lines_with(const Finished& run, const std::string& words) {
   std::vector<std::string> found;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/program/emulated_gpu/several_devices.h"
+#include "tests/program/program.h"
 #include "tests/program/ranks.h"
 #include "tests/support/files.h"
 
@@ -22,11 +23,6 @@ using Strings = std::vector<std::string>;
 
 class GpuExchange : public SeveralDevices {};
 class GpuExchangeOfProcesses : public SeveralDevicesOfProcesses {};
-
-Strings joined(Strings flags, const Strings& more) {
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
 
 Strings tiny(const Strings& more) {
   return joined({"--data_name=cifar10", "--model=trivial", "--batch_size=4", "--num_batches=5",
