@@ -127,8 +127,17 @@ std::vector<fs::path> find_files(const Options& options) {
   return paths;
 }
 
-[[noreturn]] void refuse_missing(const std::string& name, const std::string& dir) {
-  throw Error("there is no file " + name + " or " + name + ".bin in " + dir);
+// The archive of the data set unpacks into this folder.
+constexpr const char* unpacked_folder = "cifar-10-batches-py";
+
+[[noreturn]] void refuse_missing(const std::string& name, const fs::path& dir) {
+  std::string advice;
+  if (std::error_code ignored; fs::is_directory(dir / unpacked_folder, ignored)) {
+    advice = "; use --data_dir=" + (dir / unpacked_folder).string();
+  } else if (fs::is_regular_file(dir, ignored)) {
+    advice = ", which is a file; unpack it if it is an archive, and name the folder";
+  }
+  throw Error("there is no file " + name + " or " + name + ".bin in " + dir.string() + advice);
 }
 
 class Cifar10 final : public Dataset {

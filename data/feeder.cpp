@@ -6,6 +6,8 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <string>
+#include <unistd.h>
 #include <utility>
 
 #include "runtime/error.h"
@@ -23,6 +25,16 @@ Buffer plain_memory(std::size_t bytes) {
   auto* data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
   return {data, bytes,
           [](std::byte* memory) { ::operator delete (memory, std::align_val_t{alignment}); }};
+}
+
+// Throws Error before the buffers take more than the machine has: writing them would stop all else.
+void check_fits(std::size_t bytes, std::size_t buffers) {
+  const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  check(bytes <= memory / buffers,
+        std::to_string(buffers) + " batches of " + std::to_string(bytes >> 20U) +
+            " MiB are kept ready, and this machine has " + std::to_string(memory >> 20U) +
+            " MiB; use a smaller --batch_size or --multi_device_iterator_max_buffer_size");
 }
 
 // For ranks that share the runs of a large set.
@@ -99,6 +111,7 @@ void Feeder::allocate() {
             image_bytes <= std::numeric_limits<std::size_t>::max() / 2,
         "the batch is larger than memory");
   const std::size_t bytes = aligned(image_bytes) + label_bytes;
+  check_fits(bytes, slots_.size());
   for (Slot& slot : slots_) {
     memory_.push_back(options_.device == nullptr ? plain_memory(bytes)
                                                  : options_.device->allocate_host(bytes));

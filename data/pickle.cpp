@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -17,19 +18,20 @@ using Kind = PickleValue::Kind;
 
 constexpr std::size_t max_values = 250'000;  // a batch of CIFAR-10 has 20,000
 
-enum class Function : std::uint8_t { reconstruct, ndarray, dtype, from_buffer };
+enum class Function : std::uint8_t { reconstruct, ndarray, dtype, from_buffer, encode };
 struct FunctionRow {
   std::string_view module, name;
   Function function;
 };
 // Module names of numpy before version 2, and since.
-constexpr std::array<FunctionRow, 6> functions{
+constexpr std::array<FunctionRow, 7> functions{
     {{"numpy.core.multiarray", "_reconstruct", Function::reconstruct},
      {"numpy._core.multiarray", "_reconstruct", Function::reconstruct},
      {"numpy", "ndarray", Function::ndarray},
      {"numpy", "dtype", Function::dtype},
      {"numpy.core.numeric", "_frombuffer", Function::from_buffer},
-     {"numpy._core.numeric", "_frombuffer", Function::from_buffer}}};
+     {"numpy._core.numeric", "_frombuffer", Function::from_buffer},
+     {"_codecs", "encode", Function::encode}}};
 
 // The stack machine that executes a pickle, as documented in Python's pickletools.
 class Machine {
@@ -38,6 +40,7 @@ class Machine {
 
   Id run();  // returns the root
   std::vector<PickleValue> take_values() { return std::move(values_); }
+  std::deque<std::vector<std::byte>> take_encoded() { return std::move(encoded_); }
 
  private:
   // Each handles its opcodes; false: the opcode belongs to another function.
@@ -75,10 +78,13 @@ class Machine {
   bool build();
   PickleValue type_of(std::span<const Id> arguments) const;
   PickleValue array_of(Id shape, Id type, Id bytes) const;
+  PickleValue encoded(std::span<const Id> arguments);
 
   std::span<const std::byte> file_;
   std::size_t position_ = 0;
   std::vector<PickleValue> values_;
+  std::deque<std::vector<std::byte>> encoded_;  // bytes that the file does not hold as they are
+  std::size_t encoded_bytes_ = 0;               // read for them
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;  // stack heights
   std::unordered_map<std::uint64_t, Id> memo_;
@@ -339,6 +345,9 @@ bool Machine::reduce() {
   if (called == Function::dtype) {
     return push_new(type_of(given));
   }
+  if (called == Function::encode) {
+    return push_new(encoded(given));
+  }
   if (called == Function::reconstruct) {  // an empty array, which BUILD fills
     return push_new({.kind = Kind::array, .shape = {0}});
   }
@@ -397,12 +406,39 @@ PickleValue Machine::array_of(Id shape, Id type, Id bytes) const {
   return array;
 }
 
+// Python 3 writes bytes in protocol 2 as a text of their code points, in UTF-8, and has the reader
+// encode it as Latin-1.
+PickleValue Machine::encoded(std::span<const Id> arguments) {
+  check(arguments.size() == 2, "_codecs.encode takes a text and an encoding");
+  const std::string_view text = expect(arguments[0], Kind::text, "what is encoded").text();
+  check(expect(arguments[1], Kind::text, "an encoding").text() == "latin1",
+        "the pickle encodes a text as something other than latin1");
+  // A file that encodes one text again and again would take any amount of memory.
+  encoded_bytes_ += text.size();
+  check(encoded_bytes_ <= file_.size(), "the pickle encodes more text than it has");
+  std::vector<std::byte>& bytes = encoded_.emplace_back();
+  bytes.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    if (first < 0x80) {
+      bytes.push_back(static_cast<std::byte>(first));
+      continue;
+    }
+    const auto second = static_cast<unsigned char>(i + 1 < text.size() ? text[++i] : '\0');
+    check((first == 0xC2 || first == 0xC3) && second >= 0x80 && second < 0xC0,
+          "the pickle encodes a text that is not Latin-1");
+    bytes.push_back(static_cast<std::byte>((first & 3U) << 6U | (second & 0x3FU)));
+  }
+  return {.kind = Kind::text, .bytes = bytes};
+}
+
 }  // namespace
 
 Pickle::Pickle(std::vector<std::byte> file) : file_(std::move(file)) {
   Machine machine(file_);
   root_ = machine.run();
   values_ = machine.take_values();
+  encoded_ = machine.take_encoded();
 }
 
 const PickleValue* Pickle::find(const PickleValue& dict, std::string_view key) const {

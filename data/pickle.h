@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,7 @@ class Pickle {
  private:
   std::vector<std::byte> file_;
   std::vector<PickleValue> values_;
+  std::deque<std::vector<std::byte>> encoded_;  // bytes of values that are not in the file
   std::uint32_t root_ = 0;
 };
 

@@ -128,7 +128,7 @@ constexpr Rule rules[] = {
      },
      "the --eval_during_training_* flags do not work with --eval or --forward_only"},
     {[](const Config& c) {
-       return c.eval.stop_at_top_1_accuracy && ways_to_evaluate_during_training(c) == 0;
+       return is_set(c.eval.stop_at_top_1_accuracy) && ways_to_evaluate_during_training(c) == 0;
      },
      "--stop_at_top_1_accuracy needs one of the --eval_during_training_* flags"},
     {[](const Config& c) { return frozen(c) && c.checkpoint.train_dir; },

@@ -116,7 +116,7 @@ constexpr Flag data_rows[] = {
     {.name = "datasets_num_private_threads",
      .help = "threads that read and preprocess examples, for each device; unset or 0 = as many as "
              "the step leaves",
-     .range = at_least(0),
+     .range = between(0, 1024),
      .member = &at<&Config::data, &DataOptions::threads>,
      .no_effect = {{on_synthetic_data,
                     "--datasets_num_private_threads acts with --data_dir only"}}},
@@ -132,7 +132,7 @@ constexpr Flag data_rows[] = {
      "records read ahead per file", at_least(0)},
     {.name = "multi_device_iterator_max_buffer_size",
      .help = "batches kept ready for each device, beside the one that is being filled",
-     .range = at_least(1),
+     .range = between(1, 1e6),
      .member = &at<&Config::data, &DataOptions::ready_batches>,
      .no_effect = {{on_synthetic_data,
                     "--multi_device_iterator_max_buffer_size acts with --data_dir only"}}},

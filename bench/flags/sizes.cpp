@@ -107,7 +107,25 @@ bool EvalSchedule::due(std::int64_t step, std::int64_t last) const {
   if (step <= 0 || step == last) {
     return false;
   }
-  return (every > 0 && step % every == 0) || at.contains(step);
+  return (every > 0 && step % every == 0) || at.contains(step) || is_multiple(step);
+}
+
+// Neighbouring multiples are at least one step apart, so that one near the quotient is the only
+// candidate.
+bool EvalSchedule::is_multiple(std::int64_t step) const {
+  if (!(multiples.count >= 1)) {  // nor a number
+    return false;
+  }
+  const auto& [interval, count, batch, examples] = multiples;
+  const double epochs =
+      static_cast<double>(step) * static_cast<double>(batch) / static_cast<double>(examples);
+  const double near = std::floor(epochs / interval);
+  for (double i = std::max(1.0, near - 1); i <= std::min(near + 1, count); ++i) {
+    if (batches_for(i * interval, batch, examples) == step) {
+      return true;
+    }
+  }
+  return false;
 }
 
 EvalSchedule eval_schedule(const Config& config, const Length& length, std::int64_t global_batch,
@@ -122,11 +140,10 @@ EvalSchedule eval_schedule(const Config& config, const Length& length, std::int6
   if (interval > 0 && interval <= step) {
     schedule.every = 1;  // every step follows some multiple
   } else if (interval > 0) {
-    // The multiples n, 2n, ... before the end.
-    const double multiples = std::ceil((length.epochs - interval) / interval);
-    for (double i = 1; i <= multiples; ++i) {
-      schedule.at.insert(batches_for(i * interval, global_batch, examples));
-    }
+    schedule.multiples = {.interval = interval,
+                          .count = std::ceil((length.epochs - interval) / interval),
+                          .global_batch = global_batch,
+                          .examples = examples};
   }
   return schedule;
 }

@@ -49,9 +49,18 @@ std::int64_t round_up_warm_up(std::int64_t warm_up, std::int64_t group, int stag
 struct EvalSchedule {
   std::int64_t every = 0;       // in steps; 0 = never
   std::set<std::int64_t> at{};  // numbers of finished timed steps
+  // Multiples of an interval of at least one step. A long run has more of them than memory.
+  struct {
+    double interval = 0;  // in epochs
+    double count = 0;     // of the multiples before the end of the run
+    std::int64_t global_batch = 1, examples = 1;
+  } multiples{};
 
   // Returns whether an evaluation is due after `step` of `last` timed steps, without the final one.
   bool due(std::int64_t step, std::int64_t last) const;
+
+ private:
+  bool is_multiple(std::int64_t step) const;
 };
 
 // Returns the schedule of the eval_during_training_* flags; epochs are rounded up to steps as in

@@ -40,6 +40,7 @@ struct Team {
   int threads = 0;
   std::vector<int> cpus;
   bool pinned = false;  // thread i to cpus[i]; else as OpenMP's variables or the system decide
+  std::string note{};   // for the user
 };
 
 // Uses the threads of --num_intra_threads, else of OMP_NUM_THREADS, else one for each processor
@@ -52,10 +53,13 @@ Team chosen_team(const Config& config) {
   if (layers::cpu::user_binds_threads()) {
     return team;
   }
-  check(asked <= available,
-        fmt::format("--num_intra_threads={} but only {} processors are available: threads are "
-                    "pinned one to a processor, ask for at most {}",
-                    asked, available, available));
+  if (asked > available) {  // scripts for larger machines; a TensorFlow pool may be larger too
+    team.threads = available;
+    team.note = fmt::format(
+        "--num_intra_threads={}: {} threads compute, one on each of the processors that are "
+        "available",
+        asked, available);
+  }
   team.pinned = team.threads <= available;
   if (team.pinned) {
     team.cpus.resize(static_cast<std::size_t>(team.threads));
@@ -166,6 +170,9 @@ Backend make(const Config& config) {
   backend.compute = compute_type(config);
   backend.precision = name_of(backend.compute);
   const Team team = chosen_team(config);
+  if (!team.note.empty()) {
+    backend.notes.push_back(team.note);
+  }
   use(team);
   const Link link = emulated_link(config);
   CpuOptions options = device_options(team);

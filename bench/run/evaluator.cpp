@@ -181,9 +181,10 @@ Next TrainingEvaluation::work(const FinishedStep& step) {
   if (evaluator_.is_interrupted()) {
     return Next::stop;
   }
-  const std::optional<double>& wanted = job_.config->eval.stop_at_top_1_accuracy;
-  if (wanted && accuracy >= *wanted) {
-    console_.print(early_stop_line(*wanted));
+  // Upstream tests the number for truth, so zero counts as not set.
+  const double wanted = job_.config->eval.stop_at_top_1_accuracy.value_or(0);
+  if (wanted != 0 && accuracy >= wanted) {
+    console_.print(early_stop_line(wanted));
     reached_ = true;
     return Next::stop;
   }

@@ -16,12 +16,14 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t largest_list = std::uint64_t{16} << 20U;
 
+// Hidden files are no images: macOS keeps attributes of x.JPEG in ._x.JPEG.
 bool is_image_name(const fs::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char letter) {
     return static_cast<char>(std::tolower(letter));
   });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  return !path.filename().string().starts_with('.') &&
+         (ending == ".jpg" || ending == ".jpeg" || ending == ".png");
 }
 
 // Returns the sorted names of a folder's entries for which `wanted` is true.

@@ -65,11 +65,16 @@ class ImageNet final : public Dataset {
       try {
         read_one((index + broken) % size(), place, into, *scratch);
         break;
-      } catch (const BrokenRecord&) {
+      } catch (const BrokenRecord& problem) {
         ++skipped_;
-        if (!options_.skip_broken || broken >= max_broken_in_a_row) {
+        if (!options_.skip_broken) {
           throw;
         }
+        check(broken + 1 < std::min<std::int64_t>(max_broken_in_a_row, size()),
+              std::to_string(broken + 1) +
+                  " examples in a row are broken, more than --skip_broken_records leaves out; the "
+                  "last one: " +
+                  problem.what());
       }
     }
     pool_.give_back(std::move(scratch));
@@ -107,7 +112,9 @@ class ImageNet final : public Dataset {
       *into.label = static_cast<std::int32_t>(example.label);
     } catch (const Error& error) {
       throw BrokenRecord(source_->where(index) + " is broken: " + error.what() +
-                         "; leave such examples out with --skip_broken_records");
+                         (options_.skip_broken
+                              ? std::string()
+                              : "; leave such examples out with --skip_broken_records"));
     }
     ++examples_;
     bytes_ += static_cast<std::int64_t>(bytes.size());

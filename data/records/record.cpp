@@ -32,9 +32,18 @@ bool header_is_valid(std::span<const std::byte> header) {
   return number_at<std::uint32_t>(header, 8) == masked(crc32c(header.first(8)));
 }
 
+// Returns whether a file that starts with these bytes is a shard that TensorFlow has compressed.
+bool is_gzip(std::span<const std::byte> header) {
+  return !header_is_valid(header) && header[0] == std::byte{0x1F} && header[1] == std::byte{0x8B} &&
+         header[2] == std::byte{8};
+}
+
 // Returns why no record with this header can start with `left` bytes left in the file; empty: one
 // can.
 std::string problem_of(std::span<const std::byte> header, std::uint64_t left) {
+  if (is_gzip(header)) {
+    return "the file is compressed; unpack it with gunzip";
+  }
   if (!header_is_valid(header)) {
     return "the checksum of its length does not match";
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -27,14 +28,15 @@ namespace fs = std::filesystem;
 constexpr unsigned threads_per_processor = 4, max_threads = 32;
 constexpr std::int64_t max_shards = 1 << 20;
 
-// Returns the number after the last "-of-" of a shard's name; 0 if there is none.
+// Returns the number after the last "-of-" of a shard's name, which an ending such as .tfrecord may
+// follow; 0 if there is none. A writer's unfinished file is no shard.
 std::int64_t promised_shards(std::string_view name) {
   const std::size_t at = name.rfind("-of-");
-  if (at == std::string_view::npos) {
+  if (at == std::string_view::npos || name.ends_with(AtomicFile::suffix)) {
     return 0;
   }
   std::int64_t number = 0;
-  for (const char letter : name.substr(at + 4)) {
+  for (const char letter : name.substr(at + 4, name.find('.', at) - (at + 4))) {
     if (letter < '0' || letter > '9' || number > max_shards) {
       return 0;
     }
@@ -67,8 +69,10 @@ std::vector<Shard> list_shards(const IndexOptions& options) {
   std::ranges::sort(shards, {}, &Shard::path);
   for (Shard& shard : shards) {
     struct stat status {};
-    check(::stat(shard.path.c_str(), &status) == 0,
-          "cannot read " + shard.path.string() + ": it has vanished");
+    if (::stat(shard.path.c_str(), &status) != 0) {
+      const std::error_code reason(errno, std::generic_category());
+      throw Error("cannot read " + shard.path.string() + ": " + reason.message());
+    }
     shard.bytes = static_cast<std::uint64_t>(status.st_size);
     shard.modified = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
   }
@@ -241,8 +245,9 @@ OpenedIndex open_record_index(const IndexOptions& options) {
     known = std::move(shards);
   }
   OpenedIndex opened{RecordIndex(*std::move(known)), was_built, std::move(notices)};
-  check(opened.index.size() > 0,
-        "the files " + options.subset + "-*-of-* in " + options.dir.string() + " hold no records");
+  check(opened.index.size() > 0, "the files " + options.subset + "-*-of-* in " +
+                                     options.dir.string() + " hold no records" +
+                                     (opened.notices.empty() ? "" : "; " + opened.notices.back()));
   return opened;
 }
 

@@ -4,7 +4,8 @@
 
 Cuts the photographs to 500x375, lets make_records write them as shards, has TensorFlow read these back, compares pixels
 (cnn_data_tests, suite SlowTensorFlowPixels), and measures images for each second of a processor in interleaved rounds:
-decode, random crop, flip, resize and normalisation, by one thread each. The floor is libjpeg-turbo's decoding of the
+decode, random crop, flip, resize and normalisation, by one thread each. This program and TensorFlow read the shards,
+checksums included; the others have the encoded images in memory. The floor is libjpeg-turbo's decoding of the
 whole image alone, by simplejpeg, which brings a library of its own. --python names a Python with tensorflow, and with
 torch and torchvision, opencv-python-headless and simplejpeg as far as these are to be measured; --without leaves some out.
 """
@@ -98,11 +99,18 @@ def read_shards(shards):
 
 
 def tensorflow_speed(folder, repeats):
-    """As the original's input does it, in a tf.data pipeline of one thread; images for each processor second."""
+    """As the original's input does it, from the same shards, in a tf.data pipeline of one thread."""
     tf = load_tensorflow()
+    edges = [f"image/object/bbox/{edge}" for edge in ("ymin", "xmin", "ymax", "xmax")]
+    keys = {"image/encoded": tf.io.FixedLenFeature([], tf.string, ""),
+            "image/class/label": tf.io.FixedLenFeature([1], tf.int64, -1),
+            "image/class/text": tf.io.FixedLenFeature([], tf.string, ""),
+            **{edge: tf.io.VarLenFeature(tf.float32) for edge in edges}}
 
-    def image_of(data):
-        box = tf.zeros([1, 0, 4])
+    def image_of(record):
+        example = tf.io.parse_single_example(record, keys)
+        data = example["image/encoded"]
+        box = tf.transpose(tf.expand_dims(tf.stack([example[edge].values for edge in edges]), 0), [0, 2, 1])
         begin, size, _ = tf.image.sample_distorted_bounding_box(
             tf.io.extract_jpeg_shape(data), bounding_boxes=box, min_object_covered=0.1, aspect_ratio_range=[0.75, 1.33],
             area_range=[0.05, 1.0], max_attempts=100, use_image_if_no_bounding_boxes=True)
@@ -110,13 +118,14 @@ def tensorflow_speed(folder, repeats):
         image = tf.image.decode_and_crop_jpeg(data, window, channels=3, dct_method="INTEGER_FAST")
         image = tf.image.random_flip_left_right(image)
         image = tf.compat.v1.image.resize_images(image, [SIDE, SIDE], tf.image.ResizeMethod.BILINEAR, align_corners=False)
-        return tf.cast(image, tf.float32) * (1 / 127.5) - 1
+        return tf.cast(image, tf.float32) * (1 / 127.5) - 1, tf.cast(example["image/class/label"], tf.int32)
 
-    files = encoded(folder)
-    data = tf.data.Dataset.from_tensor_slices(files).repeat(repeats + 1).map(image_of).batch(50)
+    shards = sorted(str(file) for file in (folder / "shards").glob("train-*-of-*"))
+    records = tf.data.Dataset.from_tensor_slices(shards).interleave(tf.data.TFRecordDataset, cycle_length=10)
+    data = records.shuffle(10000).repeat(repeats + 1).map(image_of).batch(50)
     options = tf.data.Options()
     options.threading.private_threadpool_size = 1
-    return counted(iter(data.with_options(options)), len(files), 50, repeats)
+    return counted(iter(data.with_options(options)), len(encoded(folder)), 50, repeats)
 
 
 def counted(batches, warmup, batch, repeats):

@@ -58,6 +58,30 @@ TEST(Pickle, ReadsEveryFormOfText) {
   EXPECT_EQ(text_of("\x96" + little_endian(2, 8) + "hi."), "hi");
 }
 
+// Python 3 writes bytes so in protocol 2: _codecs.encode(text, 'latin1').
+std::string latin1_call(const std::string& utf8, const std::string& encoding = "latin1") {
+  return "c_codecs\nencode\nX" + little_endian(utf8.size(), 4) + utf8 + "X" +
+         little_endian(encoding.size(), 4) + encoding + "\x86R";
+}
+
+TEST(Pickle, ReadsTheBytesThatPython3WritesInProtocol2) {
+  EXPECT_EQ(text_of(latin1_call("a\xc2\x80\xc3\xbf") + "."), "a\x80\xff");
+  EXPECT_EQ(text_of(latin1_call("") + "."), "");
+  for (const char* const broken : {"\xc4\x80", "\xc3", "\xff", "\xc2z"}) {
+    EXPECT_THAT(unpickling_error(latin1_call(broken) + "."), HasSubstr("not Latin-1")) << broken;
+  }
+  EXPECT_THAT(unpickling_error(latin1_call("a", "utf-8") + "."), HasSubstr("latin1"));
+}
+
+// A remembered text may be encoded only as often as the file is long.
+TEST(Pickle, TakesNoMemoryForATextThatIsEncodedAgainAndAgain) {
+  std::string file = "(X" + little_endian(1000, 4) + std::string(1000, 'x') + "q\x01";
+  for (int i = 0; i < 100; ++i) {
+    file += "c_codecs\nencode\nh\x01U\x06latin1\x86R";
+  }
+  EXPECT_THAT(unpickling_error(file + "t."), HasSubstr("encodes more text than it has"));
+}
+
 TEST(Pickle, BuildsContainersWithAndWithoutMarks) {
   const Pickle pickle = parse(
       "]K\x01"
@@ -107,7 +131,7 @@ TEST(Pickle, CallsNothingButNamesWhatItWasAskedFor) {
               HasSubstr("builtins.eval"));
   EXPECT_THAT(unpickling_error("cnumpy\nload\n."), HasSubstr("numpy.load"));
   EXPECT_THAT(unpickling_error("cnumpy\nndarray\n)R."), HasSubstr("numpy.ndarray"));
-  EXPECT_THAT(unpickling_error("c_codecs\nencode\n."), HasSubstr("_codecs.encode"));
+  EXPECT_THAT(unpickling_error("c_codecs\ndecode\n."), HasSubstr("_codecs.decode"));
   EXPECT_THAT(unpickling_error("c\x1b[2J\nx\n."),
               HasSubstr("?[2J.x"));  // replaces control characters for the terminal
   EXPECT_THAT(unpickling_error(")\x81."), HasSubstr("opcode 129 at byte 1"));  // the opcode NEWOBJ

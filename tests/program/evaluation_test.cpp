@@ -75,7 +75,7 @@ TEST(Evaluation, StopsTrainingOnceTheAccuracyIsReached) {
   Words flags = small_run(folder / "t");
   flags.push_back("--eval_during_training_every_n_steps=2");
   flags.push_back("--num_eval_batches=1");
-  flags.push_back("--stop_at_top_1_accuracy=0");
+  flags.push_back("--stop_at_top_1_accuracy=-1");
   const Finished run = run_program(flags);
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.step_lines().size(), 2U);

@@ -149,6 +149,31 @@ const std::vector<PublicCommand> commands_that_run{
      "--model=inception3 --optimizer=rmsprop --rmsprop_epsilon=1.0 --init_learning_rate=0.045 "
      "--num_epochs_per_decay=2 --learning_rate_decay_factor=0.94 --gradient_clip=2",
      small_run},
+    {"Azure, HB series",
+     "--batch_size=64 --num_warmup_batches=10 --num_batches=50 --model=resnet50 "
+     "--num_intra_threads=1000 --num_inter_threads=2 --data_name=imagenet --kmp_blocktime=1 "
+     "--kmp_affinity=granularity=fine,noverbose,compact,1,0 --display_every=10 "
+     "--data_format=NCHW --optimizer=momentum --forward_only=False --device=cpu --mkl=TRUE "
+     "--variable_update=horovod --horovod_device=cpu --local_parameter_device=cpu",
+     small_run},
+    {"Habana, on CPUs",
+     "--model=resnet50 --batch_size=64 --data_format NHWC --display_every=1 --mkl=true "
+     "--datasets_use_prefetch=False --kmp_blocktime=1 "
+     "--kmp_affinity=granularity=fine,compact,1,0 --data_name=imagenet --num_intra_threads 32 "
+     "--num_inter_threads 32 --horovod_device cpu --variable_update=horovod --num_batches=1 "
+     "--num_warmup_batches=0 --distortions=False --print_training_accuracy=1 "
+     "--summary_verbosity=2 --save_summaries_steps=1 --batchnorm_persistent=False "
+     "--optimizer=momentum",
+     small_run},
+    {"Amazon EKS, shared GPUs",
+     "--data_name=imagenet --model=resnet50 --num_batches=100 --batch_size=4 --num_gpus=1 "
+     "--gpu_memory_frac_for_testing=0.2",
+     small_run},
+    {"a script whose variables are empty",
+     "--data_dir= --train_dir= --eval_dir= --trace_file= --all_reduce_spec= --gpu_indices= "
+     "--piecewise_learning_rate_schedule= --eval_during_training_every_n_epochs=0 "
+     "--save_model_steps=0 --eval_interval_secs=0 --stop_at_top_1_accuracy=0 --num_epochs=0",
+     small_run},
     {"TensorFlow's machinery",
      "--allow_growth=True --force_gpu_compatible=True --per_gpu_thread_count=2 "
      "--gpu_thread_mode=gpu_private --sync_on_finish=True --single_l2_loss_op=True "
@@ -224,6 +249,15 @@ TEST(PublicCommands, AreElseRefusedByOneLineWithTheReasonAndTheAlternative) {
        "--precision="},
       {"--model=resnet32 --data_name=cifar10 --optimizer=momentum --variable_update=kungfu",
        "FATAL Flags parsing error: flag --variable_update=kungfu", "--variable_update=horovod"},
+      {"--model=resnet50 --parameter_server=cpu --num_preprocess_threads=5 --weak_scaling",
+       "FATAL Flags parsing error: --parameter_server", "--local_parameter_device"},
+      {"--model=resnet50 --checkpoint_directory=/cache/checkpoints",
+       "FATAL Flags parsing error: --checkpoint_directory", "--train_dir"},
+      {"--data_name=imagenette --data_dir=/imagenette --model=alexnet",
+       "FATAL Flags parsing error: flag --data_name=imagenette", "--data_name=imagenet"},
+      {"--model=resnet50 --device=cpu --datasets_num_private_threads=100000",
+       "FATAL Flags parsing error: flag --datasets_num_private_threads=100000",
+       "must be 1024 or less"},
       {"--model=resnet32 --data_name=cifar10 --variable_update=kungfu "
        "--kungfu_strategy=BINARY_TREE_STAR",
        "FATAL Flags parsing error: --kungfu_strategy", "--all_reduce_spec"},

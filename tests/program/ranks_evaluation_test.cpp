@@ -68,7 +68,7 @@ TEST_F(RanksEvaluate, EvaluateAtTheRequestedStepsAndReportOnce) {
 
 TEST_F(RanksEvaluate, StopTogetherAtTheRequestedAccuracy) {
   const Finished run = run_as(2, on_examples({"--eval_during_training_every_n_steps=2",
-                                              "--num_batches=100", "--stop_at_top_1_accuracy=0"}));
+                                              "--num_batches=100", "--stop_at_top_1_accuracy=-1"}));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.step_lines().size(), 2U) << run.out;
   EXPECT_EQ(lines_with(run, "Stopping, as eval accuracy at least"), 1U);

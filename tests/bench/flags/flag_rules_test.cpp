@@ -113,6 +113,7 @@ TEST(FlagRules, LetSensibleCombinationsPass) {
       {{"device", "gpu"}, {"tune", "1"}, {"plan_cache", "f"}},
       {{"use_fp16", "1"}, {"fp16_enable_auto_loss_scale", "1"}},
       {{"eval_during_training_at_specified_epochs", "0.5,1"}, {"stop_at_top_1_accuracy", ".5"}},
+      {{"stop_at_top_1_accuracy", "0"}},  // 0 counts as unset
   };
   for (const auto& flags : fine) {
     EXPECT_EQ(broken(flags), "no error");

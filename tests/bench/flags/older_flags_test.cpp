@@ -17,11 +17,17 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::vector<std::string> flags_of_older_releases{"auto_mixed_precision",
+                                                       "checkpoint_directory",
+                                                       "checkpoint_every_n_epochs",
+                                                       "checkpoint_interval",
                                                        "cpu",
                                                        "datasets_prefetch_threadpool_size",
                                                        "gpu_pending_cap",
                                                        "input_data_format",
-                                                       "kungfu_strategy"};
+                                                       "kungfu_strategy",
+                                                       "num_preprocess_threads",
+                                                       "parameter_server",
+                                                       "weak_scaling"};
 
 // Returns the names of flags that a text mentions.
 std::vector<std::string> flags_mentioned(std::string_view text) {
@@ -60,9 +66,11 @@ TEST(OlderFlags, AreNoFlagsOfTodayAndNoOtherNames) {
 
 TEST(OlderValues, HaveAdviceForTheFlagThatTookThem) {
   EXPECT_THAT(successor_of_value("data_name", "flowers"), HasSubstr("--data_name=imagenet"));
+  EXPECT_THAT(successor_of_value("data_name", "imagenette"), HasSubstr("--data_name=imagenet"));
   EXPECT_THAT(successor_of_value("data_name", "synthetic"), HasSubstr("without --data_dir"));
   EXPECT_THAT(successor_of_value("device", "numa"), HasSubstr("--num_gpus=N"));
   EXPECT_THAT(successor_of_value("variable_update", "kungfu"), HasSubstr("mpirun -np N"));
+  EXPECT_THAT(successor_of_value("variable_update", "perseus"), HasSubstr("mpirun -np N"));
   EXPECT_THAT(successor_of_value("device", "flowers"), IsEmpty());
   EXPECT_THAT(successor_of_value("model", "kungfu"), IsEmpty());
   EXPECT_THAT(successor_of_value("device", "cpu"), IsEmpty());

@@ -138,6 +138,31 @@ TEST(EvalSchedule, TurnsEpochsIntoSteps) {
   EXPECT_THAT(evaluations(config), ElementsAre(2, 3, 5, 6));
 }
 
+// A set of all multiples would take minutes and tens of GiB. The expected steps are those of the
+// original's formula for the first multiples.
+TEST(EvalSchedule, TakesAnyNumberOfEpochsBetweenEvaluations) {
+  constexpr std::int64_t batch = 2, steps = 3000;
+  const Length length{.batches = 2'000'000'000, .epochs = 2e9 * batch / imagenet};
+  for (const double interval : {3.0 / imagenet, 7.7 / imagenet, 100.0 / imagenet}) {
+    Config config;
+    config.eval.every_n_epochs = interval;
+    const EvalSchedule schedule = eval_schedule(config, length, batch, imagenet);
+    EXPECT_TRUE(schedule.at.empty());
+    std::set<std::int64_t> expected, due;
+    for (std::int64_t i = 1; i <= 2 * steps; ++i) {
+      const double examples = static_cast<double>(i) * interval * imagenet;
+      expected.insert(static_cast<std::int64_t>(examples + batch - 1) / batch);
+    }
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      if (schedule.due(step, length.batches)) {
+        due.insert(step);
+      }
+    }
+    expected.erase(expected.upper_bound(steps), expected.end());
+    EXPECT_EQ(due, expected) << interval;
+  }
+}
+
 TEST(EvalSchedule, TakesListsOfStepsAndEpochs) {
   Config config;
   config.eval.at_steps = {2, 3, 5, 7, 1000};

@@ -1,5 +1,8 @@
 #include "bench/report/histogram.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -43,6 +46,28 @@ TEST(Histogram, CountsValuesInBucketsThatGrowByATenth) {
     below = limit;
   }
   EXPECT_THAT(seen, ElementsAre("-3 x 1", "0 x 1", "1 x 2", "1e+300 x 1"));
+}
+
+// The limits themselves and their neighbours show whether a table of buckets is exact.
+TEST(Histogram, CountsAValueBelowItsLimitAndNotBelowTheOneBefore) {
+  std::vector<double> values{0.0, -0.0, 5e-324, 1e-13, 1e-12, 1e19, 1e21};
+  for (double limit = 1e-12; limit < 1e21; limit *= 1.1) {
+    for (const double value : {limit, std::nextafter(limit, 0), std::nextafter(limit, 1e300)}) {
+      values.push_back(value);
+      values.push_back(-value);
+    }
+  }
+  for (const double value : values) {
+    Histogram histogram;
+    histogram.add(value);
+    const Histogram::Buckets buckets = histogram.buckets();
+    const auto at =
+        static_cast<std::size_t>(std::ranges::find(buckets.counts, 1.0) - buckets.counts.begin());
+    ASSERT_LT(at, buckets.limits.size()) << value;
+    EXPECT_LT(value, buckets.limits[at]);
+    ASSERT_GT(at, 0U);
+    EXPECT_GE(value, buckets.limits[at - 1]);
+  }
 }
 
 TEST(Histogram, MergesToWhatOneOfAllValuesHas) {

@@ -113,8 +113,18 @@ TEST(Evaluator, LoadsTheNewestCheckpoint) {
   EXPECT_EQ(evaluated.result["evaluation"][0]["global_step"], 12);
 }
 
-TEST(TrainingEvaluation, StopsTheTrainingAtTheAccuracyAskedFor) {
+TEST(TrainingEvaluation, TakesAnAccuracyOfZeroForNone) {
   EvaluatedRun evaluated(with_flag(while_training, "--stop_at_top_1_accuracy=0"));
+  evaluated.run.team.start(0);
+  TrainingEvaluation observer(evaluated.run.job, evaluated.evaluator(), evaluated.console);
+  observer.start({.timed_steps = 4});
+  EXPECT_THAT(EvaluatedRun::printed_by(
+                  [&] { EXPECT_EQ(observer.work({.number = 2, .global_step = 2}), Next::go_on); }),
+              HasSubstr("Resuming training"));
+}
+
+TEST(TrainingEvaluation, StopsTheTrainingAtTheAccuracyAskedFor) {
+  EvaluatedRun evaluated(with_flag(while_training, "--stop_at_top_1_accuracy=-1"));
   evaluated.run.team.start(0);
   TrainingEvaluation observer(evaluated.run.job, evaluated.evaluator(), evaluated.console);
   observer.start({.timed_steps = 4});
@@ -123,7 +133,7 @@ TEST(TrainingEvaluation, StopsTheTrainingAtTheAccuracyAskedFor) {
   EXPECT_TRUE(observer.work_is_due(step));
   EXPECT_THAT(EvaluatedRun::printed_by([&] { EXPECT_EQ(observer.work(step), Next::stop); }),
               AllOf(HasSubstr("Running evaluation at global_step 2\n"),
-                    HasSubstr("Stopping, as eval accuracy at least 0.0 was reached\n"),
+                    HasSubstr("Stopping, as eval accuracy at least -1.0 was reached\n"),
                     Not(HasSubstr("Resuming training"))));
   EXPECT_EQ(EvaluatedRun::printed_by([&] { observer.end({.global_step = 2}); }), "")
       << "the last step was evaluated already";

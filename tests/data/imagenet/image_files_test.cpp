@@ -50,6 +50,14 @@ TEST(ImageFolderOf, NamesBothLayoutsWhereThereIsNone) {
                     HasSubstr("validation-*-of-*"), HasSubstr("a folder val")));
 }
 
+TEST(ListImageFolder, LeavesHiddenFilesAndFoldersOut) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"a/1.jpg", "a/._1.jpg", "a/.2.png", ".b/3.jpg"}) {
+    folder.write(name, "");
+  }
+  EXPECT_THAT(paths_of(list_image_folder(folder.path(), "", 2)), ElementsAre("a/1.jpg"));
+}
+
 TEST(ListImageFolder, OrdersFilesByClassAndThenByName) {
   const TemporaryFolder folder;
   for (const char* const name : {"b/2.jpg", "b/10.JPEG", "a/z.png", "a/y.jpg"}) {

@@ -207,6 +207,19 @@ TEST_F(ImageNetRecords, NameABrokenRecordOrLeaveItOut) {
   }
 }
 
+TEST_F(ImageNetRecords, EndWithTheProblemWhereAllAreBroken) {
+  const std::string bad = image_shard_of({record_of("GIF89a", 1), record_of("GIF89a", 2)});
+  folder_.write("train-00000-of-00002", bad);
+  folder_.write("train-00001-of-00002", bad);
+  Options skipping = options();
+  skipping.images.skip_broken = true;
+  const auto dataset = opened(skipping);
+  EXPECT_THAT(error_of([&] { example_at(*dataset, 2, {}); }),
+              AllOf(HasSubstr("4 examples in a row are broken"), HasSubstr("the record at byte"),
+                    HasSubstr("neither a JPEG nor a PNG file")));
+  EXPECT_EQ(dataset->statistics().skipped, 4);
+}
+
 TEST_F(ImageNetRecords, CountWhatTheyRead) {
   const auto dataset = opened(options());
   example_at(*dataset, 0, {});

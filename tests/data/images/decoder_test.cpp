@@ -126,6 +126,85 @@ TEST(ImageDecoder, DecodesPngWhateverItIsCalled) {
   EXPECT_EQ(largest_difference(png_of(20, 30, gradient), {3, 4, 10, 20}, gradient), 0);
 }
 
+// Kinds of PNG files, each with the value 100 in all channels.
+struct PngKind {
+  int bits = 8, colour_type = PNG_COLOR_TYPE_RGB;
+  int interlace = PNG_INTERLACE_NONE;
+  bool transparent = false;  // by a tRNS chunk
+  double gamma = 0;          // of a gAMA chunk; 0: none
+};
+
+void append_png(png_structp png, png_bytep bytes, std::size_t count) {
+  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<char*>(bytes), count);
+}
+
+std::string flat_png(int height, int width, const PngKind& kind) {
+  std::string file;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(png, &file, append_png, nullptr);
+  png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height),
+               kind.bits, kind.colour_type, kind.interlace, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  if (kind.colour_type == PNG_COLOR_TYPE_PALETTE) {
+    const png_color grey{100, 100, 100};
+    png_set_PLTE(png, info, &grey, 1);
+  }
+  if (kind.transparent) {
+    const png_byte alpha = 0;
+    png_color_16 colour{};
+    colour.red = colour.green = colour.blue = colour.gray = 100;
+    png_set_tRNS(png, info, &alpha, 1, &colour);
+  }
+  if (kind.gamma != 0) {
+    png_set_gAMA(png, info, kind.gamma);
+  }
+  png_write_info(png, info);
+  // Each byte is a sample, half a sample of 16 bits, or an index of the palette.
+  const bool indices = kind.colour_type == PNG_COLOR_TYPE_PALETTE;
+  std::vector<png_byte> row(png_get_rowbytes(png, info), indices ? png_byte{0} : png_byte{100});
+  std::vector<png_bytep> rows(static_cast<std::size_t>(height), row.data());
+  png_write_image(png, rows.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return file;
+}
+
+// TensorFlow's decoder gives the stored colours too: it puts no background behind what is
+// transparent, applies no gamma, and takes the high byte of 16 bits.
+TEST(ImageDecoder, DecodesEveryKindOfPngToItsStoredColours) {
+  const std::vector<PngKind> kinds{{.bits = 16},
+                                   {.bits = 16, .colour_type = PNG_COLOR_TYPE_RGBA},
+                                   {.bits = 16, .colour_type = PNG_COLOR_TYPE_GRAY},
+                                   {.colour_type = PNG_COLOR_TYPE_RGBA},
+                                   {.colour_type = PNG_COLOR_TYPE_GRAY_ALPHA},
+                                   {.colour_type = PNG_COLOR_TYPE_GRAY, .transparent = true},
+                                   {.transparent = true},
+                                   {.colour_type = PNG_COLOR_TYPE_PALETTE, .transparent = true},
+                                   {.bits = 2, .colour_type = PNG_COLOR_TYPE_PALETTE},
+                                   {.colour_type = PNG_COLOR_TYPE_GRAY, .gamma = 1.0},
+                                   {.interlace = PNG_INTERLACE_ADAM7, .gamma = 1.0}};
+  const Painting flat = [](int, int, int) { return std::uint8_t{100}; };
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    EXPECT_EQ(largest_difference(flat_png(9, 13, kinds[i]), {2, 3, 5, 7}, flat), 0) << i;
+  }
+}
+
+TEST(ImageDecoder, SaysThatAPngIsCutOff) {
+  const std::string file = png_of(40, 50, gradient);
+  for (const std::size_t bytes : {std::size_t{20}, file.size() / 2, file.size() - 1}) {
+    EXPECT_THAT(error_of([&] {
+                  ImageDecoder decoder;
+                  Pixels pixels;
+                  const std::string cut = file.substr(0, bytes);
+                  decoder.open(image_bytes(cut));
+                  decoder.decode({0, 0, 1, 1}, pixels);
+                }),
+                HasSubstr("the PNG file is damaged: the file ends within its pixels"))
+        << bytes;
+  }
+}
+
 TEST(ImageDecoder, DecodesFlatImagesOfTheTests) {
   for (const int value : {0, 1, 100, 128, 129, 255}) {
     const Painting flat = [value](int, int, int) { return static_cast<std::uint8_t>(value); };

@@ -112,6 +112,34 @@ TEST_F(RecordIndexTest, RefusesABrokenShardAndSaysHowToGoOn) {
   EXPECT_FALSE(error_of([&] { opened(); }).empty()) << "an index with a hole is not kept";
 }
 
+// The original's pattern train-*-of-* takes these names too. A writer's unfinished file is no
+// shard.
+TEST_F(RecordIndexTest, FindsShardsWhoseNamesHaveAnEnding) {
+  fs::rename(folder_.path() / "train-00000-of-00002",
+             folder_.path() / "train-00000-of-00002.tfrecord");
+  fs::rename(folder_.path() / "train-00001-of-00002",
+             folder_.path() / "train-00001-of-00002.tfrecord");
+  folder_.write("train-00001-of-00002.tfrecord.tmp", shard_of({1}));
+  const OpenedIndex index = opened();
+  EXPECT_EQ(index.index.size(), 3);
+  EXPECT_THAT(index.notices, IsEmpty());
+}
+
+TEST_F(RecordIndexTest, SaysThatAShardIsCompressed) {
+  folder_.write("train-00000-of-00002", std::string("\x1f\x8b\x08", 3) + std::string(40, 'x'));
+  EXPECT_THAT(error_of([&] { opened(); }),
+              AllOf(HasSubstr("train-00000-of-00002"), HasSubstr("unpack it with gunzip")));
+  fs::remove(folder_.path() / "train-00001-of-00002");
+  EXPECT_THAT(error_of([&] { opened(true); }),
+              AllOf(HasSubstr("hold no records"), HasSubstr("unpack it with gunzip")));
+}
+
+TEST_F(RecordIndexTest, SaysWhyAShardCannotBeRead) {
+  fs::create_symlink("/nowhere", folder_.path() / "train-00002-of-00003");
+  EXPECT_THAT(error_of([&] { opened(); }),
+              AllOf(HasSubstr("train-00002-of-00003"), HasSubstr("No such file or directory")));
+}
+
 TEST_F(RecordIndexTest, TellsOfMissingShards) {
   fs::remove(folder_.path() / "train-00000-of-00002");
   EXPECT_THAT(opened().notices, ElementsAre(HasSubstr("has 1 of the 2 shards")));
