@@ -1,5 +1,6 @@
 #include "lms/edit.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,12 @@ class Editor {
         freed_by_(schedule.steps.size()),
         moved_(schedule.steps.size(), nowhere),
         offload_(decisions.size(), nowhere) {
+    for (const Step& step : schedule.steps) {
+      if (const auto* compute = std::get_if<Compute>(&step.action)) {
+        lane_.resize(std::max(lane_.size(), index_of(compute->node) + 1), Lane::compute);
+        lane_[index_of(compute->node)] = step.lane;
+      }
+    }
     for (std::size_t d = 0; d < decisions.size(); ++d) {
       if (const auto* swap = std::get_if<Swap>(&decisions[d])) {
         place(*swap, d);
@@ -82,7 +89,9 @@ class Editor {
     if (const auto* swap = std::get_if<Swap>(&decision)) {
       fetch(*swap);
     } else {
-      writer_.add({.action = Compute{std::get<Recompute>(decision).node}});
+      const NodeId node = std::get<Recompute>(decision).node;
+      const std::size_t n = index_of(node);
+      writer_.add({.action = Compute{node}, .lane = n < lane_.size() ? lane_[n] : Lane::compute});
     }
   }
 
@@ -110,6 +119,7 @@ class Editor {
   SyncMode sync_;
   ScheduleWriter writer_;
   Places before_, behind_, out_behind_, freed_by_;
+  std::vector<Lane> lane_;       // by NodeId
   std::vector<StepId> moved_;    // by StepId: the step's new id
   std::vector<StepId> offload_;  // by decision
 };

@@ -21,6 +21,7 @@ class Emitter {
         expanded_(expanded),
         evaluated_(evaluated),
         given_(request.schedule),
+        graph_(request.graph),
         offload_(evaluated.swap_outs().size()),
         writer_(request.options.sync_mode) {}
 
@@ -64,6 +65,7 @@ class Emitter {
     step.after.clear();
     if (one.kind == StepKind::compute) {
       step.action = Compute{NodeId{one.id}};
+      step.lane = graph_.nodes()[one.id].op->lane();
     } else if (one.again) {
       step = {.action = Fetch{tensor(one.id)}, .lane = Lane::copy_in};
     }
@@ -79,6 +81,7 @@ class Emitter {
   const ExpandedSchedule& expanded_;
   const Evaluator& evaluated_;
   const Schedule& given_;
+  const Graph& graph_;
   std::vector<StepId> offload_;  // by swap-out
   ScheduleWriter writer_;
   std::size_t next_swap_in_ = 0, next_swap_out_ = 0;

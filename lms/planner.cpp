@@ -75,8 +75,10 @@ void Planner::start_report(const StepPlan& unlimited, const Costs& costs) {
              .need = options_.resident_bytes + unlimited.memory.device_bytes,
              .resident = options_.resident_bytes};
   report_.necessary = report_.need > report_.budget;
-  for (const double seconds : costs.seconds) {
-    report_.compute_seconds += seconds;
+  for (std::size_t n = 0; n < costs.seconds.size(); ++n) {
+    const Lane lane = unlimited.graph->nodes()[n].op->lane();
+    const bool copies = lane == Lane::copy_in || lane == Lane::copy_out;
+    report_.compute_seconds += copies ? 0 : costs.seconds[n];
   }
 }
 

@@ -49,7 +49,7 @@ class StallTracer {
       const double end = std::min(span.end, until);
       const double start = std::clamp(span.start, since, end);
       result_.other += until - end;
-      cause(steps_[*awaited].action) += end - start;
+      cause(steps_[*awaited]) += end - start;
       until = start;
       step = *awaited;
     }
@@ -65,12 +65,17 @@ class StallTracer {
     return last;
   }
 
-  double& cause(const Action& action) {
-    if (const auto* offload = std::get_if<Offload>(&action)) {
+  double& cause(const Step& step) {
+    if (const auto* offload = std::get_if<Offload>(&step.action)) {
       return may_move(graph_, offload->tensor) ? result_.memory : result_.other;
     }
-    const auto* fetch = std::get_if<Fetch>(&action);
-    return fetch != nullptr && may_move(graph_, fetch->tensor) ? result_.swap_in : result_.other;
+    if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
+      return may_move(graph_, fetch->tensor) ? result_.swap_in : result_.other;
+    }
+    // A node of a copy lane moves a variable whose place is the host.
+    return step.lane == Lane::copy_in    ? result_.swap_in
+           : step.lane == Lane::copy_out ? result_.memory
+                                         : result_.other;
   }
 
   const Graph& graph_;

@@ -15,7 +15,18 @@ namespace cnn {
 
 namespace {
 
+// Returns the bytes that a step of a copy lane moves; of a node, those of the tensors that it makes
+// or stores.
 std::size_t copied_bytes(const Graph& graph, const Action& action) {
+  if (std::holds_alternative<Compute>(action)) {
+    std::size_t bytes = 0;
+    for_each_access(graph, action, [&](const Access& access) {
+      const bool moves =
+          access.kind == Access::Kind::define || !is_persistent(graph.info(access.tensor).role);
+      bytes += moves ? graph.info(access.tensor).desc.bytes() : 0;
+    });
+    return bytes;
+  }
   if (const auto* offload = std::get_if<Offload>(&action)) {
     return graph.info(offload->tensor).desc.bytes();
   }

@@ -75,7 +75,9 @@ class SharedLink {
     double left = 0;  // seconds at full speed
   };
 
-  static bool is_copy(const Step& step) { return !std::holds_alternative<Compute>(step.action); }
+  static bool is_copy(const Step& step) {
+    return step.lane == Lane::copy_in || step.lane == Lane::copy_out;
+  }
   bool busy(Lane lane) const { return lanes_.at(static_cast<std::size_t>(lane)).running; }
   double speed_of(const LaneState& lane, double of_copies) const {
     return is_copy(steps_[lane.steps[lane.next]]) ? of_copies : 1;

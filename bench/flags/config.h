@@ -44,6 +44,8 @@ enum class LinkCalibration : std::uint8_t { automatic, off, force };
 enum class HelpFormat : std::uint8_t { text, man, bash };
 // Whether a plan may run another form of the step, whose sums are in another order.
 enum class LmsVariants : std::uint8_t { same, any };
+// Whether the largest variables lie on the host; automatic: where no plan fits otherwise.
+enum class LmsVariables : std::uint8_t { automatic, off, on };
 enum class GpuNetwork : std::uint8_t { dgx1, gcp_v100 };
 
 template <>
@@ -157,6 +159,10 @@ inline constexpr auto words<Preprocessor> = std::to_array<Word<Preprocessor>>(
 template <>
 inline constexpr auto words<LmsVariants> =
     std::to_array<Word<LmsVariants>>({{"same", LmsVariants::same}, {"any", LmsVariants::any}});
+
+template <>
+inline constexpr auto words<LmsVariables> = std::to_array<Word<LmsVariables>>(
+    {{"auto", LmsVariables::automatic}, {"off", LmsVariables::off}, {"on", LmsVariables::on}});
 
 using lms::Recomputation;
 using lms::TriggerRule;
@@ -332,6 +338,7 @@ struct LmsFlags {
   std::optional<int> size_threshold;  // KB
   BatchSlices slices;
   LmsVariants variants = LmsVariants::same;
+  LmsVariables variables = LmsVariables::automatic;
   int exclude = 0, limit = 0;     // MB of device memory
   double mem_ratio = 1;           // fraction of device memory to plan with
   std::optional<int> host_limit;  // MB

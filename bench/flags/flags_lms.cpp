@@ -109,6 +109,12 @@ constexpr Flag lms_rows[] = {
              "the step without --lms, any = also others, such as --lms_slices=auto",
      .member = &at<&Config::lms, &LmsFlags::variants>,
      .no_effect = {no_lms, no_choice}},
+    {.name = "lms_variables",
+     .help = "the largest parameters of dense layers and their optimizer slots in host memory, "
+             "loaded where they are used and updated in slices, to the same bits: off, on, auto = "
+             "where no plan fits otherwise",
+     .member = &at<&Config::lms, &LmsFlags::variables>,
+     .no_effect = {no_lms}},
     {.name = "lms_size_threshold",
      .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000, divided by the "
              "slices of --lms_slices",

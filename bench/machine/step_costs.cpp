@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "layers/host_variable.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -56,6 +57,13 @@ double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec
 }
 
 double operand_bytes(const Graph& graph, const Node& node) {
+  std::vector<TensorDesc> out;
+  for (const TensorId output : node.outputs) {
+    out.push_back(graph.info(output).desc);
+  }
+  if (const auto moved = layers::moved_bytes(*node.op, inputs_of(graph, node), out)) {
+    return *moved;
+  }
   double bytes = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const double passes = (node.op->reads(i) ? 1 : 0) + (node.op->mutates(i) ? 1 : 0);

@@ -237,7 +237,8 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
                                   .layout = compiled.layout,
                                   .max_fused_grad_add_bytes = request.max_fused_grad_add_bytes,
                                   .slices = request.slices,
-                                  .fixed = fixed};
+                                  .fixed = fixed,
+                                  .is_on_host = request.is_on_host};
   if (const KernelTuning& tuning = context.backend.tuning; tuning.node_seconds) {
     options.seconds = [&](const std::string& key, const Op& op, const Signature& signature) {
       return tuning.node_seconds(context.kernels, key, op, signature);

@@ -39,7 +39,10 @@ std::size_t staged_bytes(const Graph& graph, const Backend& backend) {
 DeviceMemory device_memory(const Programs& programs, const RankContext& context) {
   const Variables variables = programs.variables();
   const std::size_t io = variable_io_bytes(context.kernels, variables);
-  DeviceMemory memory{.variables = variables.bytes(), .arena = io, .arena_lower_bound = io};
+  DeviceMemory memory{.variables = variables.bytes(),
+                      .host_variables = variables.host_bytes(),
+                      .arena = io,
+                      .arena_lower_bound = io};
   for (const std::optional<Compiled>* compiled : {&programs.main, &programs.evaluation}) {
     if (*compiled) {
       memory.staged += staged_bytes(*(*compiled)->plan.graph, context.backend);
@@ -49,6 +52,7 @@ DeviceMemory device_memory(const Programs& programs, const RankContext& context)
       memory.host = std::max(memory.host, (*compiled)->plan.memory.host_bytes);
     }
   }
+  memory.host += variables.host_bytes();
   return memory;
 }
 

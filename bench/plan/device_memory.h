@@ -16,11 +16,13 @@ struct RankContext;
 // that is reused in sequence by the steps of its programs, their prologues, and transfers of
 // variables between steps. Known before any allocation.
 struct DeviceMemory {
-  std::size_t variables = 0;
-  std::size_t staged = 0;  // staged batches of real data, of each program that takes them
+  std::size_t variables = 0;       // on the device
+  std::size_t host_variables = 0;  // bytes of variables on the host
+  std::size_t staged = 0;          // staged batches of real data, of each program that takes them
   std::size_t arena = 0;
   std::size_t arena_lower_bound = 0;  // for any placement
-  std::size_t host = 0;               // pinned, for swapped activations; of the largest program
+  // Pinned host bytes: the variables there, and the swapped activations of the largest program.
+  std::size_t host = 0;
 
   std::size_t total() const { return variables + staged + arena; }
   std::size_t lower_bound() const { return variables + staged + arena_lower_bound; }

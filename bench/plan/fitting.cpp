@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "bench/flags/conditions.h"
 #include "bench/plan/largest_size.h"
@@ -40,6 +43,26 @@ std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t st
   return last_that_runs(std::max(without, least), found, runs);
 }
 
+// Returns the choice of parameters on the host for a program: by size in training, else those of
+// the training program, with which an evaluation shares them.
+layers::IsOnHost on_host(bool is_wanted, const std::optional<Compiled>& training) {
+  if (!is_wanted) {
+    return {};
+  }
+  if (!training) {
+    return
+        [](const TensorInfo& info) { return info.desc.bytes() >= layers::min_host_variable_bytes; };
+  }
+  std::set<std::string, std::less<>> names;
+  const Variables variables(*training->plan.graph);
+  for (const Variable& variable : variables.all()) {
+    if (variable.on_host) {
+      names.insert(variable.info.name);
+    }
+  }
+  return [names = std::move(names)](const TensorInfo& info) { return names.contains(info.name); };
+}
+
 // Those that --lms_slices names; those of auto are tried when a step is planned.
 std::int64_t slices_of(const Job& job) {
   const LmsFlags& lms = job.config->lms;
@@ -47,6 +70,11 @@ std::int64_t slices_of(const Job& job) {
 }
 
 }  // namespace
+
+bool may_host_variables(const Job& job, const RankContext& context) {
+  return job.trains() && job.compute == DataType::f32 && job.ranks == 1 &&
+         context.memory.host.has_value();
+}
 
 Phase main_phase(const Job& job) {
   return job.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
@@ -56,7 +84,9 @@ Sizes sizes_of(const Job& job) {
   const Sizes sizes{.batch = job.batch.per_device,
                     .eval_batch = job.eval_batch.per_device,
                     .image_size = job.image_size,
-                    .slices = slices_of(job)};
+                    .slices = slices_of(job),
+                    .host_variables = job.config->lms.enabled && job.trains() &&
+                                      job.config->lms.variables == LmsVariables::on};
   const LmsFlags& lms = job.config->lms;
   return lms.enabled && lms.plan_file ? with_plan(sizes, load_plan_sizes(*lms.plan_file)) : sizes;
 }
@@ -65,6 +95,7 @@ Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
   sizes.max_fused_grad_add_bytes = plan.max_fused_grad_add_bytes;
   sizes.bucket_bytes = plan.bucket_bytes;
   sizes.slices = plan.slices;
+  sizes.host_variables = plan.host_variables;
   return sizes;
 }
 
@@ -80,6 +111,9 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
   Programs programs;
   std::span<const TensorInfo> fixed;
   const bool as_one = repeats_on_all_ranks(*job.config);
+  check(!sizes.host_variables || may_host_variables(job, context),
+        "--lms_variables=on: variables lie on the host only in the training in f32 of one device "
+        "with a memory of its own; use auto or off");
   const auto compile_phase = [&](Phase phase, std::int64_t batch) {
     return compile({.config = *job.config,
                     .model = *job.model,
@@ -91,6 +125,7 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
                     .max_fused_grad_add_bytes = sizes.max_fused_grad_add_bytes,
                     .bucket_bytes = sizes.bucket_bytes,
                     .slices = std::min(sizes.slices, batch),
+                    .is_on_host = on_host(sizes.host_variables, programs.main),
                     .rank = as_one ? 0 : context.rank,
                     .ranks = as_one ? 1 : context.ranks},
                    context, fixed);
@@ -121,7 +156,8 @@ Fitting::Fitting(const Job& job, const RankContext& context, bool with_lms)
   if (context.backend.tuning.stop) {
     context.backend.tuning.stop();  // times nothing for sizes that do not run
   }
-  limit_ = with_lms ? LmsPlanner(*job.config, context, 0).budget() : context.memory.device;
+  limit_ =
+      with_lms ? LmsPlanner(*job.config, context, DeviceMemory{}).budget() : context.memory.device;
 }
 
 std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {

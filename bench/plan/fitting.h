@@ -13,13 +13,18 @@ namespace cnn::bench {
 struct RankContext;
 
 // The sizes that determine a run's memory. eval_batch: of evaluations beside or instead of
-// training. max_fused_grad_add_bytes, bucket_bytes, slices: of CompileRequest.
+// training. max_fused_grad_add_bytes, bucket_bytes, slices: of CompileRequest. host_variables: the
+// largest parameters lie on the host.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
   std::size_t max_fused_grad_add_bytes = layers::any_size;
   std::optional<std::size_t> bucket_bytes = {};
   std::int64_t slices = 1;
+  bool host_variables = false;
 };
+// Returns whether parameters of this job can lie on the host: a job that trains in f32 on one
+// device with a memory of its own.
+bool may_host_variables(const Job& job, const RankContext& context);
 // Returns the phase of a job's main program, if it is not an evaluation.
 Phase main_phase(const Job& job);
 // Returns the sizes of the job and of the plan of --lms_plan_file. Throws Error if that is
@@ -31,7 +36,7 @@ Sizes with_plan(Sizes sizes, const PlanSizes& plan);
 Sizes with_batch(const Job& job, std::int64_t batch);
 
 // Compiles the programs of the job's mode at these sizes. Throws Error if the model or the backend
-// cannot do the request.
+// cannot do the request, as variables on the host of a job that cannot have them.
 Programs compile_programs(const Job& job, const RankContext& context, const Sizes& sizes);
 
 // Compiles the programs, but fuses all norms if faster plain norms do not fit, since those store

@@ -13,6 +13,7 @@
 #include "bench/flags/lms_policy.h"
 #include "bench/flags/number_text.h"
 #include "bench/machine/step_costs.h"
+#include "bench/plan/device_memory.h"
 #include "bench/plan/log_prefix.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_context.h"
@@ -124,12 +125,13 @@ lms::Options options_of(const LmsFlags& flags, const layers::Slicing& slicing) {
 }
 
 lms::PlannerOptions planner_options(const Config& config, const RankContext& context,
-                                    std::size_t resident_bytes, const layers::Slicing& slicing) {
+                                    const DeviceMemory& resident, const layers::Slicing& slicing) {
+  const std::size_t host = host_budget(config.lms, context);
   return {.policy = policy_of(config.lms),
           .options = options_of(config.lms, slicing),
           .budget = device_budget(config.lms, context),
-          .resident_bytes = resident_bytes,
-          .host_bytes = host_budget(config.lms, context),
+          .resident_bytes = resident.variables + resident.staged,
+          .host_bytes = host - std::min(host, resident.host_variables),
           // Other ranks wait for the first one, which tells them that it has stopped.
           .stopped = context.rank == 0 ? &Interruption::signal_came : nullptr};
 }
@@ -150,11 +152,12 @@ std::string slicing_line(const layers::Slicing& slicing) {
 
 }  // namespace
 
-LmsPlanner::LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes,
-                       const layers::Slicing& slicing)
-    : planner_(planner_options(config, context, resident_bytes, slicing)),
+LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
+                       const DeviceMemory& resident, const layers::Slicing& slicing)
+    : planner_(planner_options(config, context, resident, slicing)),
       budget_source_(source_of_budget(config.lms, context)),
-      slicing_(slicing) {
+      slicing_(slicing),
+      host_variable_bytes_(resident.host_variables) {
   const std::size_t limit = config.lms.limit * megabyte;
   if (limit > budget()) {
     unreached_limit_ =
@@ -179,6 +182,7 @@ SavedPlan LmsPlanner::latest() const {
   return {.policy = report_.policy,
           .max_fused_grad_add_bytes = max_fused_grad_add_bytes_,
           .slices = slicing_.slices,
+          .host_variables = host_variable_bytes_ > 0,
           .budget = report_.budget,
           .peak = report_.peak,
           .host = report_.host,
@@ -213,6 +217,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_.unlimited_seconds = report_.compute_seconds;
   report_.max_fused_grad_add_bytes = max_fused_grad_add_bytes_;
   report_.slicing = slicing_;
+  report_.host_variable_bytes = host_variable_bytes_;
   for (lms::Note& note : report_.notes) {
     if (note.text == lms::took_text) {
       note.text = fmt::format(lms::took_text, lms::python_text(1e3 * planner_.policy_seconds()));
@@ -287,7 +292,12 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend) {
   const Ceilings ceilings =
       backend.described ? backend.described->reached() : backend.expected.value_or(usual);
   for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
-    costs.seconds.push_back(cost.seconds);
+    // A node of a copy lane moves a variable over the link.
+    const Lane lane = plan.graph->nodes()[costs.seconds.size()].op->lane();
+    const double rate = lane == Lane::copy_in    ? costs.in_bytes_per_second
+                        : lane == Lane::copy_out ? costs.out_bytes_per_second
+                                                 : 0;
+    costs.seconds.push_back(rate > 0 ? cost.bytes / rate : cost.seconds);
   }
   return costs;
 }
@@ -309,6 +319,11 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
   if (report.slicing.slices > 1) {
     lines.push_back(slicing_line(report.slicing));
+  }
+  if (report.host_variable_bytes > 0) {
+    lines.push_back(fmt::format(
+        "[LMS][0] {:.0f} MiB of variables lie on the host and are loaded and updated in slices",
+        in_mib(report.host_variable_bytes)));
   }
   if (!report.active()) {
     lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
@@ -365,6 +380,7 @@ Json lms_json(const LmsReport& report) {
           {"necessary", report.necessary},
           {"largest_join_bytes", join},
           {"slices", report.slicing.slices},
+          {"host_variable_bytes", report.host_variable_bytes},
           {"sliced_operations", report.slicing.is_sliced() ? report.slicing.sliceable : 0},
           {"budget_bytes", report.budget},
           {"need_bytes", report.need},

@@ -20,6 +20,7 @@ namespace cnn::bench {
 
 struct Backend;
 struct Config;
+struct DeviceMemory;
 struct RankContext;
 
 // A planned training step, and the origin of the plan.
@@ -35,7 +36,8 @@ struct LmsReport : lms::PlanReport {
   double planning_seconds = 0;
   // Gradient sums of more bytes than this are nodes of their own in the step.
   std::size_t max_fused_grad_add_bytes = layers::any_size;
-  layers::Slicing slicing;  // of the step along its batch
+  layers::Slicing slicing;              // of the step along its batch
+  std::size_t host_variable_bytes = 0;  // of variables that lie on the host
 
   // Returns whether the step runs by a plan: it needs one, or was given one.
   bool active() const { return necessary || !file.empty(); }
@@ -44,9 +46,9 @@ struct LmsReport : lms::PlanReport {
 // Plans training steps by flags, device and plan file.
 class LmsPlanner {
  public:
-  // resident_bytes: of variables and staged inputs, outside the arena. slicing: of the steps that
-  // it plans. References must outlive it. Throws Error if the flags leave no memory.
-  LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes,
+  // resident: the memory that every plan has: variables and staged inputs. slicing: of the steps
+  // that it plans. References must outlive it. Throws Error if the flags leave no memory.
+  LmsPlanner(const Config& config, const RankContext& context, const DeviceMemory& resident,
              const layers::Slicing& slicing = {});
 
   std::size_t budget() const { return planner_.options().budget; }  // variables and arena
@@ -96,6 +98,7 @@ class LmsPlanner {
   std::string unreached_limit_;
   std::size_t max_fused_grad_add_bytes_ = layers::any_size;
   layers::Slicing slicing_;
+  std::size_t host_variable_bytes_ = 0;
   std::optional<LmsReport> whole_;  // of the step without smaller joins and slices
   double whole_share_ = 1;          // its compute seconds relative to this step's
   LmsReport report_;

@@ -157,6 +157,12 @@ std::int64_t slices_of(const Json& file) {
   return value.get<std::int64_t>();
 }
 
+// Older files have none.
+bool host_variables_of(const Json& file) {
+  constexpr const char* name = "host_variables";
+  return file.contains(name) && file.at(name).get<bool>();
+}
+
 std::string policy_of(const Json& file) {
   auto policy = file.at("policy").get<std::string>();
   lms::find_policy(policy);
@@ -177,6 +183,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
   SavedPlan plan{.policy = policy_of(file),
                  .max_fused_grad_add_bytes = join_of(file),
                  .slices = slices_of(file),
+                 .host_variables = host_variables_of(file),
                  .budget = bytes_of(file, "budget_bytes"),
                  .peak = bytes_of(file, "peak_bytes"),
                  .host = bytes_of(file, "host_bytes"),
@@ -277,6 +284,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"bucket_bytes", plan.bucket_bytes},
           {"largest_join_bytes", join},
           {"slices", plan.slices},
+          {"host_variables", plan.host_variables},
           {"steps", std::move(steps)}};
 }
 
@@ -292,7 +300,8 @@ PlanSizes read_plan_sizes(const std::string& text) {
   return with_json(text, [](const Json& file) {
     return PlanSizes{.bucket_bytes = bytes_of(file, "bucket_bytes"),
                      .max_fused_grad_add_bytes = join_of(file),
-                     .slices = slices_of(file)};
+                     .slices = slices_of(file),
+                     .host_variables = host_variables_of(file)};
   });
 }
 

@@ -25,10 +25,11 @@ struct PlanOrigin {
 struct SavedPlan {
   std::string policy;
   std::size_t max_fused_grad_add_bytes =
-      layers::any_size;     // of the graph: see layers::PipelineOptions
-  std::int64_t slices = 1;  // of the batch, in its graph
-  std::size_t budget = 0;   // of the plan's creation
-  std::size_t peak = 0;     // of the plan
+      layers::any_size;         // of the graph: see layers::PipelineOptions
+  std::int64_t slices = 1;      // of the batch, in its graph
+  bool host_variables = false;  // of its graph: the largest parameters lie on the host
+  std::size_t budget = 0;       // of the plan's creation
+  std::size_t peak = 0;         // of the plan
   std::size_t host = 0;
   std::size_t enough = 0;        // of plan_memory(): equal values give equal placements
   std::size_t bucket_bytes = 0;  // of the updates in the graph
@@ -55,6 +56,7 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 struct PlanSizes {
   std::size_t bucket_bytes = 0, max_fused_grad_add_bytes = layers::any_size;
   std::int64_t slices = 1;
+  bool host_variables = false;
 };
 PlanSizes read_plan_sizes(const std::string& text);
 PlanSizes load_plan_sizes(const std::string& path);

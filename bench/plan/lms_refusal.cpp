@@ -45,6 +45,9 @@ std::vector<std::string> keeping_flags(const LmsFlags& flags) {
   if (flags.size_threshold) {
     kept.push_back(fmt::format("--lms_size_threshold={}", *flags.size_threshold));
   }
+  if (flags.variables == LmsVariables::off) {
+    kept.emplace_back("--lms_variables=off");
+  }
   const std::pair<const std::vector<std::string>*, const char*> filters[] = {
       {&options.excluded_ops, "--lms_excl_ops"},
       {&options.included_ops, "--lms_incl_ops"},

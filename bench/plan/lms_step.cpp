@@ -17,7 +17,7 @@ LmsStep step_of(const Job& job, const RankContext& context, Programs programs) {
   const layers::Slicing slicing = programs.main.value().slicing;
   return {.programs = std::move(programs),
           .unlimited = std::move(unlimited),
-          .planner = LmsPlanner(*job.config, context, memory.variables + memory.staged, slicing)};
+          .planner = LmsPlanner(*job.config, context, memory, slicing)};
 }
 
 void plan(LmsStep& step, const RankContext& context) {
@@ -149,12 +149,15 @@ std::size_t min_bytes_of(const Job& job, const RankContext& context, const Sizes
   return std::min(least, min_of(step_of(job, context, compile_programs(job, context, divided))));
 }
 
-}  // namespace
-
-LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
-                  Programs programs) {
-  LmsStep best =
-      with_best_joins(job, context, sizes, step_for_lms(job, context, sizes, std::move(programs)));
+// Returns the fastest plan of the step in all forms with variables where these sizes have them.
+// reference: of the step without LMS, if that has other sizes.
+LmsStep plan_forms(const Job& job, const RankContext& context, const Sizes& sizes,
+                   Programs programs, const LmsReport* reference = nullptr) {
+  LmsStep best = step_for_lms(job, context, sizes, std::move(programs));
+  if (reference != nullptr) {
+    best.planner.compare_with(*reference);
+  }
+  best = with_best_joins(job, context, sizes, std::move(best));
   const LmsReport whole = best.planner.report();
   std::vector<LmsReport> others{whole};
   for (const Sizes& form : sliced_forms(job, sizes)) {
@@ -177,12 +180,26 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
   return best;
 }
 
-std::size_t min_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
-                           Programs programs) {
+// Returns the programs with their largest parameters on the host; nothing where the planner may not
+// choose that or no parameter is large enough.
+std::optional<Programs> with_host_variables(const Job& job, const RankContext& context,
+                                            Sizes& sizes) {
+  const LmsFlags& flags = job.config->lms;
+  if (sizes.host_variables || flags.variables != LmsVariables::automatic || flags.plan_file ||
+      policy_of(flags) != "planned" || !may_host_variables(job, context)) {
+    return std::nullopt;
+  }
+  sizes.host_variables = true;
+  Programs programs = compile_programs(job, context, sizes);
+  return programs.variables().host_bytes() > 0 ? std::optional(std::move(programs)) : std::nullopt;
+}
+
+std::size_t min_bytes_of_forms(const Job& job, const RankContext& context, const Sizes& sizes,
+                               Programs programs, std::size_t budget) {
   const LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
   std::size_t least = min_bytes_of(job, context, sizes, step);
   for (const Sizes& form : sliced_forms(job, sizes)) {
-    if (least <= step.planner.budget()) {
+    if (least <= budget) {
       break;
     }
     if (const std::optional<LmsStep> sliced = sliced_step(job, context, form, false)) {
@@ -190,6 +207,40 @@ std::size_t min_step_bytes(const Job& job, const RankContext& context, const Siz
     }
   }
   return least;
+}
+
+}  // namespace
+
+LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
+                  Programs programs) {
+  LmsStep best = plan_forms(job, context, sizes, std::move(programs));
+  if (best.planner.report().fits) {
+    return best;
+  }
+  Sizes hosted = sizes;
+  if (std::optional<Programs> moved = with_host_variables(job, context, hosted)) {
+    const LmsReport without = best.planner.report();
+    LmsStep step = plan_forms(job, context, hosted, *std::move(moved), &without);
+    if (is_better(step.planner.report(), without)) {
+      best = std::move(step);
+    }
+    best.planner.include_form(without);
+  }
+  return best;
+}
+
+std::size_t min_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
+                           Programs programs) {
+  const std::size_t budget = LmsPlanner(*job.config, context, DeviceMemory{}).budget();
+  const std::size_t least = min_bytes_of_forms(job, context, sizes, std::move(programs), budget);
+  Sizes hosted = sizes;
+  if (least <= budget) {
+    return least;
+  }
+  std::optional<Programs> moved = with_host_variables(job, context, hosted);
+  return moved
+             ? std::min(least, min_bytes_of_forms(job, context, hosted, *std::move(moved), budget))
+             : least;
 }
 
 }  // namespace cnn::bench

@@ -99,8 +99,7 @@ void Session::plan_lms(const std::string& plan_of_first) {
   }
   if (!plan_of_first.empty()) {
     unlimited_ = programs_.main.value().plan;
-    lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged,
-                 programs_.main.value().slicing);
+    lms_.emplace(*job_.config, context_, memory_, programs_.main.value().slicing);
     programs_.main->plan = plan_like(plan_of_first, false);
   } else if (flags.plan_file) {
     plan_from(*flags.plan_file);
@@ -132,8 +131,7 @@ void Session::plan_lms(const std::string& plan_of_first) {
 void Session::plan_from(const std::string& file) {
   StepPlan& plan = programs_.main.value().plan;
   unlimited_ = plan;
-  lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged,
-               programs_.main.value().slicing);
+  lms_.emplace(*job_.config, context_, memory_, programs_.main.value().slicing);
   lms_->use(load_plan(file, origin(), *plan.graph), file);
   plan = lms_->plan(*unlimited_, expected_costs(), false);
 }
@@ -245,7 +243,7 @@ void Session::adopt(StepPlan next) {
     prefault(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
     memory_.arena = next.memory.device_bytes;
   }
-  memory_.host = std::max(memory_.host, next.memory.host_bytes);
+  memory_.host = std::max(memory_.host, memory_.host_variables + next.memory.host_bytes);
   main_->replan(std::move(next));
 }
 
@@ -260,8 +258,12 @@ void Session::allocate() {
                                     : context_.backend.device->allocate(bytes);
   prefault({storage_.data(), memory_.total()});
   host_.emplace(*context_.backend.device);
-  prefault(host_->at_least(memory_.host));
-  variables_->attach(storage_.data());
+  prefault(host_->at_least(memory_.host - memory_.host_variables));
+  if (memory_.host_variables > 0) {
+    host_variables_ = context_.backend.device->allocate_host(memory_.host_variables);
+    prefault({host_variables_.data(), host_variables_.bytes()});
+  }
+  variables_->attach(storage_.data(), host_variables_.data());
   io_.emplace(*context_.backend.device, context_.kernels, *variables_, arena());
   io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
 }

@@ -136,7 +136,8 @@ class Session {
   layers::NormForms norms_;
   DeviceMemory memory_;
   std::size_t reserved_arena_ = 0;  // bytes: for the current and possible later plans
-  Buffer storage_;                  // variables, staged inputs, then the arena
+  Buffer storage_;                  // variables on the device, staged inputs, then the arena
+  Buffer host_variables_;           // empty if no variable lies on the host
   std::optional<HostArena> host_;
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;

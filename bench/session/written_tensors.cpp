@@ -5,6 +5,7 @@
 #include <map>
 
 #include "layers/elementwise.h"
+#include "layers/host_variable.h"
 #include "layers/initializer.h"
 #include "runtime/access.h"
 #include "runtime/error.h"
@@ -14,8 +15,12 @@
 namespace cnn::bench {
 namespace {
 
-// Returns whether a node only converts the layout: its output then has the key of its input.
+// Returns whether a node only converts the layout, or loads a variable from the host: its output
+// then has the key of its input.
 bool keeps_values(const Graph& graph, const Node& node) {
+  if (const auto* load = dynamic_cast<const layers::LoadVariable*>(node.op.get())) {
+    return !load->count;
+  }
   if (dynamic_cast<const layers::Convert*>(node.op.get()) == nullptr) {
     return false;
   }
@@ -75,6 +80,20 @@ class Keys {
   std::map<std::uint64_t, std::uint64_t> equal_;  // equal nodes so far, by key
 };
 
+// A variable that is stored in slices has the key of its update, to which it is equal.
+std::uint64_t key_of_change(const WrittenTensor& tensor, std::uint64_t key) {
+  const std::string_view op = tensor.op == "store_variable" ? "update" : tensor.op;
+  return combine_hash(layers::fnv1a(op), key);
+}
+
+bool completes_operand(const Graph& graph, const Node& node) {
+  std::vector<TensorDesc> in;
+  for (const TensorId input : node.inputs) {
+    in.push_back(graph.info(input).desc);
+  }
+  return layers::completes_operand(*node.op, in);
+}
+
 std::string layer_of(const Graph& graph, const Node& node) {
   for (const TensorId input : node.inputs) {
     const TensorInfo& info = graph.info(input);
@@ -104,8 +123,7 @@ WrittenTensors::WrittenTensors(const Graph& graph) {
                         ? info.name
                         : fmt::format("{}:{}", tensor.node_name, tensor.output);
       tensor.layer = is_persistent(info.role) ? std::string() : layer;
-      tensor.key = tensor.in_place ? combine_hash(layers::fnv1a(tensor.op), keys.of(written))
-                                   : keys.of(written);
+      tensor.key = tensor.in_place ? key_of_change(tensor, keys.of(written)) : keys.of(written);
       tensors_.push_back(tensor);
       ++tensor.output;
     };
@@ -114,7 +132,7 @@ WrittenTensors::WrittenTensors(const Graph& graph) {
     }
     tensor.in_place = true;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.op->mutates(i)) {
+      if (node.op->mutates(i) && completes_operand(graph, node)) {
         add(node.inputs[i], i);
       }
     }

@@ -5,6 +5,7 @@
 #include "layers/cpu/max_pool.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/simd/loops.h"
+#include "layers/host_variable.h"
 
 namespace cnn::layers::cpu {
 
@@ -45,6 +46,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   add_lrn_rows(table);
   add_lrn_within_rows(table);
   add_stale_gradient_rows(table);
+  add_host_variable_rows(table);
   if (choice.isa.avx2) {
     add_max_pool_rows(table, choice.isa);
     add_own_kernels(table, loops_for(choice.isa));

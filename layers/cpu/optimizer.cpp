@@ -8,6 +8,7 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
+#include "layers/host_variable.h"
 
 namespace cnn::layers::cpu {
 
@@ -21,14 +22,15 @@ struct Part {
   std::int64_t before = 0;  // elements of all parts before this one
 };
 
+constexpr std::int64_t part_elements = 16384;  // sums within a part, then over parts in order
+
 std::vector<Part> parts_of(std::span<const TensorDesc> tensors) {
-  constexpr std::int64_t most = 16384;  // sums within a part, then over parts in order
   std::vector<Part> parts;
   std::int64_t before = 0;
   for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     const std::int64_t elements = stored_elements(tensors[tensor]);
-    for (std::int64_t first = 0; first < elements; first += most) {
-      const std::int64_t n = std::min(most, elements - first);
+    for (std::int64_t first = 0; first < elements; first += part_elements) {
+      const std::int64_t n = std::min(part_elements, elements - first);
       parts.push_back({tensor, first, n, before});
       before += n;
     }
@@ -85,14 +87,19 @@ UpdateLoop loop_of(Rule rule, const Loops& loops) {
 
 class UpdateBucket {
  public:
-  UpdateBucket(const Update& op, const Signature& s, const Loops& loops)
+  // first: the element of the gradients that belongs to the first of the parameters.
+  UpdateBucket(const Update& op, const Signature& s, const Loops& loops, std::int64_t first = 0)
       : op_(op),
         parts_(parts_of(std::span(s.in).subspan(op.first_parameter(), op.parameters))),
-        loops_(&loops) {}
+        loops_(&loops),
+        first_(first) {}
 
   std::size_t workspace() const { return parts_.size() * sizeof(double); }
 
-  void operator()(const Operands& o) const {
+  void operator()(const Operands& o) const { add_up(update_parts(o), o.out[0].as<float>()); }
+
+  // Updates all parts and returns their sums of squares, in the workspace.
+  std::span<const double> update_parts(const Operands& o) const {
     const UpdateAttributes& a = op_.attributes;
     const Update::Scalars scalars = op_.scalars(o.in);
     const bool skip = scalars.skip;
@@ -110,7 +117,7 @@ class UpdateBucket {
         write_copy(piece, o.in[*copy], part.first);
       }
     });
-    add_up({squares, parts_.size()}, o.out[0].as<float>());
+    return {squares, parts_.size()};
   }
 
  private:
@@ -134,7 +141,7 @@ class UpdateBucket {
       return s < op_.slots() ? data(op_.first_slot() + s * op_.parameters) : nullptr;
     };
     return {.w = data(op_.first_parameter()),
-            .g = data(op_.first_gradient()),
+            .g = data(op_.first_gradient()) + first_,
             .slot0 = slot(0),
             .slot1 = slot(1),
             .n = part.n};
@@ -157,7 +164,43 @@ class UpdateBucket {
   Update op_;
   std::vector<Part> parts_;
   const Loops* loops_;
+  std::int64_t first_;
 };
+
+// An UpdateSlice has the operands of an Update of one parameter, but its gradient is whole.
+class SliceUpdate {
+ public:
+  SliceUpdate(const UpdateSlice& op, const Signature& s, const Loops& loops)
+      : bucket_(Update(op.attributes, 1), s, loops, op.first) {}
+
+  std::size_t workspace() const { return bucket_.workspace(); }
+
+  void operator()(const Operands& o) const {
+    static_assert(part_elements % elements_per_sum == 0, "a part has whole sums");
+    auto* const sums = reinterpret_cast<double*>(o.out[0].data);
+    std::fill_n(sums, o.out[0].desc.bytes() / sizeof(double), 0.0);
+    std::size_t at = 0;
+    for (const double sum : bucket_.update_parts(o)) {
+      sums[at] = sum;
+      at += part_elements / elements_per_sum;
+    }
+  }
+
+ private:
+  UpdateBucket bucket_;
+};
+
+void half_sum(const Operands& o) {
+  double sum = 0;
+  for (const TensorView& view : o.in) {
+    const std::span sums(reinterpret_cast<const double*>(view.data),
+                         view.desc.bytes() / sizeof(double));
+    for (const double one : sums) {
+      sum += one;
+    }
+  }
+  o.out[0].as<float>()[0] = static_cast<float>(sum / 2);
+}
 
 class FindInf {
  public:
@@ -218,6 +261,19 @@ void add_optimizer_rows(KernelTable& table, const Loops& loops) {
                     [&loops](const Update& op, const Signature& s) {
                       return own_kernel(UpdateBucket(op, s, loops));
                     });
+  table.add<UpdateSlice>(
+      [&loops](const UpdateSlice& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (loop_of(op.attributes.rule, loops) == nullptr) {
+          return std::nullopt;
+        }
+        return as_asked(asked, SliceUpdate(op, asked, loops).workspace());
+      },
+      [&loops](const UpdateSlice& op, const Signature& s) {
+        return own_kernel(SliceUpdate(op, s, loops));
+      });
+  table.add<HalfSumOfSlices>(
+      [](const HalfSumOfSlices&, const Signature& asked) { return std::optional(as_asked(asked)); },
+      [](const HalfSumOfSlices&, const Signature&) { return own_kernel(half_sum); });
   table.add<FoundInf>(
       [&loops](const FoundInf&, const Signature& asked) -> std::optional<KernelSpec> {
         for (const TensorDesc& desc : asked.in) {

@@ -6,6 +6,7 @@
 #include "layers/cuda/multi_tensor.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
+#include "layers/host_variable.h"
 #include "layers/optimizer.h"
 
 // Multi-tensor optimizer updates, fused with weight decay, clipping, unscaling, the 16-bit copies
@@ -178,6 +179,15 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+// One block. Writes half of the sum of all chunks of one tensor, in the order of half_sums.
+__global__ void __launch_bounds__(block_threads)
+    half_sum(const double* squares, std::int64_t chunks, float* result) {
+  const double sum = sum_array(squares, chunks);
+  if (threadIdx.x == 0) {
+    *result = static_cast<float>(sum / 2);
+  }
+}
+
 // Adds the values in sequence on a single thread, because SumInOrder promises the order of
 // additions. before: the sum of the previous launches; nullptr: this is the first launch. Writes
 // the total to `result` as f32 or, if that is nullptr, to `sum` for the next launch.
@@ -220,8 +230,11 @@ Factors factors_of(const UpdateAttributes& a) {
 // The kernel of an Update node.
 class UpdateBucket {
  public:
-  UpdateBucket(Update op, std::span<const TensorDesc> in)
-      : op_(std::move(op)), chunks_(chunks_of(in.subspan(op_.first_parameter(), op_.parameters))) {}
+  // first: the element of the gradients that belongs to the first of the parameters.
+  UpdateBucket(Update op, std::span<const TensorDesc> in, std::int64_t first = 0)
+      : op_(std::move(op)),
+        chunks_(chunks_of(in.subspan(op_.first_parameter(), op_.parameters))),
+        first_(first) {}
 
   std::size_t workspace() const {
     BumpAllocator allocator;
@@ -230,42 +243,50 @@ class UpdateBucket {
   }
 
   void operator()(Stream& stream, const Operands& o) const {
-    auto* const squares = BumpAllocator(o.workspace).take<double>(chunks_);
+    update(stream, o, BumpAllocator(o.workspace).take<double>(chunks_), data_of<float>(o.out[0]));
+  }
+
+  // squares: receives the sum of squares of each chunk. halves: receives those of each parameter;
+  // nullptr: nothing needs them.
+  void update(Stream& stream, const Operands& o, double* squares, float* halves) const {
     switch (op_.attributes.rule) {
       case Rule::sgd:
-        update_in_type<Rule::sgd>(stream, o, squares);
+        update_in_type<Rule::sgd>(stream, o, squares, halves);
         break;
       case Rule::momentum:
-        update_in_type<Rule::momentum>(stream, o, squares);
+        update_in_type<Rule::momentum>(stream, o, squares, halves);
         break;
       case Rule::rmsprop:
-        update_in_type<Rule::rmsprop>(stream, o, squares);
+        update_in_type<Rule::rmsprop>(stream, o, squares, halves);
         break;
       case Rule::adam:
-        update_in_type<Rule::adam>(stream, o, squares);
+        update_in_type<Rule::adam>(stream, o, squares, halves);
         break;
     }
   }
 
  private:
   template <Rule rule>
-  void update_in_type(Stream& stream, const Operands& o, double* squares) const {
+  void update_in_type(Stream& stream, const Operands& o, double* squares, float* halves) const {
     const bool copies = !op_.attributes.copied.empty();
-    with_type(copies ? o.in[op_.first_copy()].desc.type : DataType::f32,
-              [&](auto tag) { update<rule, typename decltype(tag)::Type>(stream, o, squares); });
+    with_type(copies ? o.in[op_.first_copy()].desc.type : DataType::f32, [&](auto tag) {
+      update_by<rule, typename decltype(tag)::Type>(stream, o, squares, halves);
+    });
   }
 
   template <Rule rule, class T>
-  void update(Stream& stream, const Operands& o, double* squares) const {
+  void update_by(Stream& stream, const Operands& o, double* squares, float* halves) const {
     const Factors factors = factors_of(op_.attributes);
     const Scalars scalars = scalars_of(o);
-    auto* halves = data_of<float>(o.out[0]);
     each_launch<arrays_of<rule>, CopyOf<T>>(
         op_.parameters, [&](std::size_t i) { return tensor<rule, T>(o, i); },
         [&](const auto& tensors, std::int64_t first_chunk) {
           cnn::cuda::launch(update_chunks<rule, T>, dim3(static_cast<unsigned>(tensors.chunks)),
                             block_threads, reduce_bytes<double>, stream, tensors, factors, scalars,
                             squares + first_chunk);
+          if (halves == nullptr) {
+            return;
+          }
           cnn::cuda::launch(half_sums<rule, T>, dim3(static_cast<unsigned>(tensors.count)),
                             block_threads, reduce_bytes<double>, stream, tensors,
                             static_cast<const double*>(squares + first_chunk), halves);
@@ -281,6 +302,7 @@ class UpdateBucket {
       result.data[array] = data_of<float>(
           o.in[op_.first_parameter() + static_cast<std::size_t>(array) * op_.parameters + i]);
     }
+    result.data[gradient_array] += first_;
     if constexpr (!std::is_same_v<T, float>) {
       const std::optional<std::size_t> copy = op_.copy_of(i);
       result.copy = copy ? data_of<T>(o.in[*copy]) : nullptr;
@@ -306,7 +328,45 @@ class UpdateBucket {
 
   Update op_;
   std::int64_t chunks_;
+  std::int64_t first_;
 };
+
+// The kernel of an UpdateSlice, which has the operands of an Update of one parameter, but a whole
+// gradient.
+class SliceUpdate {
+ public:
+  SliceUpdate(const UpdateSlice& op, std::span<const TensorDesc> in)
+      : bucket_(Update(op.attributes, 1), in, op.first) {}
+
+  void operator()(Stream& stream, const Operands& o) const {
+    static_assert(chunk_elements == elements_per_sum, "a chunk has one sum");
+    bucket_.update(stream, o, data_of<double>(o.out[0]), nullptr);
+  }
+
+ private:
+  UpdateBucket bucket_;
+};
+
+// Puts the sums of all slices together, then adds them up as those of a whole parameter.
+void half_sum_of_slices(Stream& stream, const Operands& o) {
+  std::byte* to = o.workspace.data();
+  for (const TensorView& sums : o.in) {
+    stream.copy(to, sums.data, sums.desc.bytes());
+    to += sums.desc.bytes();
+  }
+  const auto chunks = (to - o.workspace.data()) / static_cast<std::ptrdiff_t>(sizeof(double));
+  cnn::cuda::launch(half_sum, 1, block_threads, reduce_bytes<double>, stream,
+                    reinterpret_cast<const double*>(o.workspace.data()),
+                    static_cast<std::int64_t>(chunks), data_of<float>(o.out[0]));
+}
+
+KernelSpec describe_half_sum(const Signature& asked) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (const TensorDesc& sums : asked.in) {
+    spec.workspace += sums.bytes();
+  }
+  return spec;
+}
 
 // Returns the spec of an Update: gradients, slots and copies take the layout of their parameter.
 // Returns nothing if the copies are of different types.
@@ -351,6 +411,16 @@ void add_optimizer_rows(KernelTable& table) {
   table.add<Update>(describe_update, [](const Update& op, const Signature& s) {
     return own_kernel(UpdateBucket(op, s.in));
   });
+  table.add<UpdateSlice>(
+      [](const UpdateSlice&, const Signature& asked) {
+        return std::optional(KernelSpec{.in = asked.in, .out = asked.out});
+      },
+      [](const UpdateSlice& op, const Signature& s) { return own_kernel(SliceUpdate(op, s.in)); });
+  table.add<HalfSumOfSlices>(
+      [](const HalfSumOfSlices&, const Signature& asked) {
+        return std::optional(describe_half_sum(asked));
+      },
+      [](const HalfSumOfSlices&, const Signature&) { return own_kernel(half_sum_of_slices); });
   table.add<SumInOrder>(
       [](const SumInOrder&, const Signature& asked) {
         KernelSpec spec{.in = asked.in, .out = asked.out};

@@ -1,6 +1,7 @@
 #include "layers/cuda/own_kernels.h"
 
 #include "layers/cuda/rows.h"
+#include "layers/host_variable.h"
 
 namespace cnn::layers::cuda {
 
@@ -33,6 +34,7 @@ void add_own_kernels(KernelTable& table) {
       add_optimizer_rows,
       add_found_inf_rows,
       add_stale_gradient_rows,
+      add_host_variable_rows,
   };
   for (const AddRows add_rows : all) {
     add_rows(table);

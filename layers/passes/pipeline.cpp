@@ -154,6 +154,10 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
   } else if (options.fixed.empty()) {
     result.graphs = freeze_constants(*graph);
   }
+  if (options.is_on_host) {
+    result.graphs.step =
+        place_variables_on_host(*result.graphs.step, table, options.is_on_host).graph;
+  }
   result.graphs.step = name_by_nodes(*result.graphs.step).graph;
   if (fuses) {
     result.graphs.step = concat_in_place(*result.graphs.step, table).graph;

@@ -9,6 +9,7 @@
 
 #include "layers/optimizer.h"
 #include "layers/passes/fuse_gradients.h"
+#include "layers/passes/host_variables.h"
 #include "layers/passes/node_seconds.h"
 #include "layers/passes/prologue.h"
 #include "layers/passes/slice_batch.h"
@@ -54,6 +55,8 @@ struct PipelineOptions {
   // Variables that an evaluation shares with a training program, which sets their layouts and
   // changes them between evaluations. Empty: none are shared.
   std::span<const TensorInfo> fixed = {};
+  // Parameters that lie in host memory, as place_variables_on_host() arranges it. Empty: none.
+  IsOnHost is_on_host = {};
 };
 
 // How many batch norms, and the convolutions around them, take each form with Fusion::conv.
@@ -73,9 +76,9 @@ struct PipelineResult {
 // Runs all passes in their order: forward fusion, slices of the batch, gradients and update, fusion
 // across forward and backward pass, layouts. Then nodes that need not run in every step move to a
 // prologue: conversions to copies of parameters that the update maintains, or nodes that depend on
-// constants alone. Concatenation in place comes last. Asks kernels only by describe(), and replaces
-// no op that has a kernel by one that has none. Throws Error as append_training() and
-// assign_layouts() do.
+// constants alone. Variables on the host and concatenation in place come last. Asks kernels only by
+// describe(), and replaces no op that has a kernel by one that has none. Throws Error as
+// append_training() and assign_layouts() do.
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
                             const PipelineOptions& options);
 

@@ -20,7 +20,9 @@ RunningGraph::RunningGraph(const layers::PrologueSplit& divided, const KernelTab
   variables_ = std::make_unique<Variables>(*divided.step);
   storage_ = device_.allocate(std::max<std::size_t>(variables_->bytes(), 64));
   std::memset(storage_.data(), 0xFF, storage_.bytes());
-  variables_->attach(storage_.data());
+  host_storage_ = device_.allocate_host(std::max<std::size_t>(variables_->host_bytes(), 64));
+  std::memset(host_storage_.data(), 0xFF, host_storage_.bytes());
+  variables_->attach(storage_.data(), host_storage_.data());
   fill(*divided.step);
   executor_ = executor_of(make_plan(divided.step, table), arena_);
   if (divided.prologue) {

@@ -39,7 +39,7 @@ class RunningGraph {
   const KernelTable& table_;
   CpuDevice device_;
   std::unique_ptr<Variables> variables_;
-  Buffer storage_, arena_, prologue_arena_;
+  Buffer storage_, host_storage_, arena_, prologue_arena_;
   std::vector<HostTensor> inputs_;
   std::unique_ptr<Executor> executor_, prologue_;
 };

@@ -112,6 +112,24 @@ TEST(Bound, SharesALinkThatIsSlowerBothWays) {
   EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 38, 1e-9);
 }
 
+// Nodes of a copy lane, which move variables that lie on the host, run one after another.
+TEST(Bound, IsAtLeastTheTimeOfTheNodesOfACopyLane) {
+  for (const Recomputation recompute : {Recomputation::automatic, Recomputation::off}) {
+    Problem problem;
+    const Value w = problem.graph->state("w", units(1), {}, false);
+    for (int i = 0; i < 3; ++i) {
+      emit(Opaque({units(1)}), {emit(Scale(1, {.lane = Lane::copy_in}), {w})});
+      problem.add_cost(7);
+      problem.add_cost(2);
+    }
+    problem.finish(4);
+    problem.limit(8, 1, 1);
+    problem.options.recompute = recompute;
+    EXPECT_EQ(lower_bound(problem.request()).seconds, 21);
+    EXPECT_EQ(lower_bound_of(problem.request(), problem.schedule), 21);
+  }
+}
+
 TEST(Bound, EqualsTheTimeOfAForwardPass) {
   Problem problem;
   Value last = problem.graph->state("w", units(1), {}, false);

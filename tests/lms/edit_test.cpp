@@ -56,6 +56,23 @@ TEST(Edit, PutsCopiesBehindTheLastUseAndBeforeTheNext) {
                                                           "scale#2", "fetch scale#0", "scale#3"));
 }
 
+TEST(Edit, RepeatsANodeOnItsOwnLane) {
+  Graph graph;
+  const Value w = graph.state("w", floats(16), {}, false);
+  const Value loaded = emit(Scale(1, {.lane = Lane::copy_in}), {w});
+  emit(Scale(2), {loaded});
+  emit(Scale(3), {loaded});
+  const std::vector<Decision> again{Recompute{.node = NodeId{0}, .before = StepId{2}},
+                                    Recompute{.node = NodeId{1}, .before = StepId{2}}};
+  const Schedule edited = edit(make_schedule(graph), again);
+  std::vector<Lane> lanes;
+  for (const Step& step : edited.steps) {
+    lanes.push_back(step.lane);
+  }
+  EXPECT_THAT(lanes, ElementsAre(Lane::copy_in, Lane::compute, Lane::copy_in, Lane::compute,
+                                 Lane::compute));
+}
+
 TEST(Edit, LetsACopyBackWaitForItsTrigger) {
   const Line l;
   Swap swap = swap_of(l.a, 0, 3);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/swapping_step.h"
+#include "tests/support/test_ops.h"
 
 namespace cnn::lms {
 namespace {
@@ -43,6 +44,23 @@ TEST(Stalls, AreOfMemoryAsFarAsReturnsThemselvesWaitForDepartures) {
   const Stalls found = stalls(*plan.graph, plan.schedule, timeline);
   EXPECT_EQ(found.memory, 2) << "from the end of c to the end of the swap-out";
   EXPECT_EQ(found.swap_in, 1.5);
+  EXPECT_EQ(found.other, 0);
+}
+
+// Nodes of the copy lanes move variables that lie on the host.
+TEST(Stalls, AreOfSwapInsAndMemoryForNodesOfCopyLanes) {
+  Graph graph;
+  const Value w = graph.state("w", tests::floats(16), {}, false);
+  const Value loaded = emit(tests::Scale(1, {.lane = Lane::copy_in}), {w});
+  const Value stored = emit(tests::Scale(1, {.lane = Lane::copy_out}), {w});
+  emit(tests::Scale(1), {loaded});
+  emit(tests::Scale(1), {stored});
+  Schedule schedule = make_schedule(graph);
+  schedule.steps[2].after = {StepId{0}};
+  schedule.steps[3].after = {StepId{1}};
+  const Stalls found = stalls(graph, schedule, {{0, 2}, {0, 4}, {2, 3}, {4, 5}});
+  EXPECT_EQ(found.swap_in, 2);
+  EXPECT_EQ(found.memory, 1);
   EXPECT_EQ(found.other, 0);
 }
 

@@ -51,6 +51,29 @@ TEST(Lms, SavesTheCheckpointOfTheRunWithoutIt) {
   EXPECT_TRUE(saved("less", {"--lms", "--device_memory_mb=16"}) == whole);
 }
 
+// A CPU that plays a device has no room for the weights of the first dense layer and their slots.
+TEST(Lms, TrainsWithVariablesOnTheHostToTheSameCheckpoint) {
+  const TemporaryFolder folder;
+  const auto trained = [&](const std::string& name, const Words& more) {
+    Words flags{"--device=cpu",     "--model=mnist_deep",       "--data_name=mnist",
+                "--batch_size=8",   "--num_batches=3",          "--num_warmup_batches=0",
+                "--optimizer=adam", "--measure_ceilings=false", "--train_dir=" + folder / name};
+    flags.insert(flags.end(), more.begin(), more.end());
+    Finished run = run_program(flags);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run;
+  };
+  const auto checkpoint = [&](const std::string& name) {
+    return read_file(folder / (name + "/model.ckpt-3.safetensors"));
+  };
+  trained("whole", {});
+  const Finished hosted =
+      trained("hosted", {"--lms", "--device_memory_mb=40", "--emulate_link_gbps=2"});
+  EXPECT_THAT(hosted.out + hosted.err, HasSubstr("37 MiB of variables lie on the host"));
+  EXPECT_GT(checkpoint("whole").size(), std::size_t{36} << 20U);
+  EXPECT_TRUE(checkpoint("hosted") == checkpoint("whole"));
+}
+
 TEST(Lms, TrainsByRecomputationAloneWhereAllMemoryIsOne) {
   const LmsRun whole = lms_train({});
   const LmsRun less = lms_train({"--lms", "--lms_limit=50"});

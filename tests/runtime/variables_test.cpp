@@ -58,6 +58,39 @@ TEST(Variables, RefusesAMissingOrDifferentVariable) {
   EXPECT_THROW(variables.view(info), Error);
 }
 
+const tests::TestOpOptions copies{.lane = Lane::copy_in};
+
+TEST(Variables, LieOnTheHostIfOnlyCopiesTouchThem) {
+  Graph graph;
+  const Value moved = graph.parameter("moved", floats(100), {});
+  const Value both = graph.parameter("both", floats(3), {});
+  graph.parameter("unused", floats(5), {});
+  emit(Scale(1, copies), {moved});
+  emit(Scale(1, copies), {both});
+  emit(Scale(2), {both});
+  Variables variables(graph);
+  EXPECT_TRUE(variables.find("moved")->on_host);
+  EXPECT_FALSE(variables.find("both")->on_host);
+  EXPECT_FALSE(variables.find("unused")->on_host);
+  EXPECT_EQ(variables.host_bytes(), 448U);
+  EXPECT_EQ(variables.bytes(), 128U);
+  alignas(64) std::array<std::byte, 128> storage{};
+  variables.attach(storage.data());
+  EXPECT_THROW(variables.view(*variables.find("moved")), Error) << "no storage on the host yet";
+  alignas(64) std::array<std::byte, 448> host{};
+  variables.attach(storage.data(), host.data());
+  EXPECT_EQ(variables.view(*variables.find("moved")).data, host.data());
+  EXPECT_EQ(variables.view(*variables.find("both")).data, storage.data());
+}
+
+TEST(Variables, RefusesOneOnTheHostThatAnotherGraphHasOnTheDevice) {
+  Graph training, evaluation;
+  emit(Scale(1, copies), {training.parameter("w", floats(3), {})});
+  emit(Scale(2), {evaluation.parameter("w", floats(3), {})});
+  EXPECT_THROW((Variables{training, &evaluation}), Error);
+  EXPECT_NO_THROW((Variables{training, &training}));
+}
+
 TEST(Variables, RefusesTwoOfOneName) {
   Graph graph;
   graph.state("s", floats(1), {}, false);

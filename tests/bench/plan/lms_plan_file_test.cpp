@@ -26,6 +26,7 @@ class PlanFileTest : public testing::Test {
                     .graph = hash_of(*plan.graph)};
   SavedPlan saved{.policy = "planned",
                   .slices = 4,
+                  .host_variables = true,
                   .budget = 4000,
                   .peak = 3000,
                   .host = 256,
@@ -55,6 +56,8 @@ TEST_F(PlanFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.policy, "planned");
   EXPECT_EQ(read.slices, 4);
   EXPECT_EQ(read_plan_sizes(text).slices, 4);
+  EXPECT_TRUE(read.host_variables);
+  EXPECT_TRUE(read_plan_sizes(text).host_variables);
   EXPECT_EQ(read.budget, 4000U);
   EXPECT_EQ(read.peak, 3000U);
   EXPECT_EQ(read.host, 256U);
@@ -104,6 +107,14 @@ TEST_F(PlanFileTest, ComputesTheWholeBatchIfAnOlderProgramWroteIt) {
   older.erase("slices");
   EXPECT_EQ(read_plan(older.dump(), origin, graph).slices, 1);
   EXPECT_EQ(read_plan_sizes(older.dump()).slices, 1);
+}
+
+TEST_F(PlanFileTest, HasVariablesOnTheDeviceIfAnOlderProgramWroteIt) {
+  Json older = Json::parse(text);
+  older.erase("host_variables");
+  EXPECT_FALSE(read_plan(older.dump(), origin, graph).host_variables);
+  EXPECT_FALSE(read_plan_sizes(older.dump()).host_variables);
+  EXPECT_NE(refusal(with("host_variables", 1), origin), "");
 }
 
 TEST_F(PlanFileTest, IsRefusedInSlicesThatNoPlanHas) {

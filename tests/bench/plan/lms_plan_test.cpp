@@ -8,6 +8,7 @@
 
 #include "bench/flags/config.h"
 #include "bench/machine/step_costs.h"
+#include "bench/plan/device_memory.h"
 #include "bench/ranks/rank_context.h"
 #include "tests/support/error_of.h"
 #include "tests/support/swapping_step.h"
@@ -46,7 +47,7 @@ struct PlannedDevice {
     backend.memory = {.device = 100 * one_mib, .host = 50 * one_mib, .text = "a device"};
   }
   LmsPlanner planner(std::size_t resident_bytes = 0) const {
-    return {config, only_rank(backend), resident_bytes};
+    return {config, only_rank(backend), DeviceMemory{.variables = resident_bytes}};
   }
 
   Config config;
@@ -219,6 +220,17 @@ TEST(LmsLines, SayHowMuchOfTheStepComputesInSlices) {
   report.slicing.sliceable = 0;
   EXPECT_THAT(lms_lines(report, 0), Contains(HasSubstr("--lms_slices=4 acts on nothing")));
   EXPECT_EQ(lms_json(report)["sliced_operations"], 0);
+}
+
+TEST(LmsLines, SayHowManyVariablesLieOnTheHost) {
+  LmsReport report = report_of_gib(2);
+  EXPECT_THAT(lms_lines(report, 0), testing::Not(Contains(HasSubstr("on the host"))));
+  EXPECT_EQ(lms_json(report)["host_variable_bytes"], 0);
+  report.host_variable_bytes = std::size_t{3} << 20U;
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] 3 MiB of variables lie on the host and are loaded and updated in "
+                       "slices"));
+  EXPECT_EQ(lms_json(report)["host_variable_bytes"], std::size_t{3} << 20U);
 }
 
 TEST(LmsJson, HasNullForWhatThereIsNot) {

@@ -8,6 +8,7 @@
 
 #include "bench/flags/config.h"
 #include "bench/machine/step_costs.h"
+#include "bench/plan/device_memory.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/rank_context.h"
 #include "tests/support/swapping_step.h"
@@ -32,7 +33,7 @@ struct RefusedPlan {
   }
   std::string text(std::size_t needed = 120 * refusal_mib) const {
     const RankContext context = only_rank(backend);
-    LmsPlanner planner(config, context, 0);
+    LmsPlanner planner(config, context, DeviceMemory{});
     const StepPlan step = tests::swapping_plan();
     planner.keep(report, step, expected_costs(step, backend));
     return lms_refusal(planner, step, needed, config.lms, context);
@@ -62,11 +63,12 @@ TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
   flags.options.n_tensors = 3;
   flags.options.recompute = lms::Recomputation::off;
   flags.size_threshold = 64;
+  flags.variables = LmsVariables::off;
   flags.options.excluded_types = {"conv"};
   EXPECT_THAT(refused.text(),
               EndsWith("or leave out --lms_n_tensors=3, --lms_recompute=off, "
-                       "--lms_size_threshold=64, --lms_excl_types, which let less leave the "
-                       "device"));
+                       "--lms_size_threshold=64, --lms_variables=off, --lms_excl_types, which let "
+                       "less leave the device"));
 }
 
 TEST(LmsRefusal, SaysThatACpuComputesInTheMemoryToWhichAPlanMoves) {

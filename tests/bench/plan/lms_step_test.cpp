@@ -7,6 +7,7 @@
 
 #include "bench/plan/fitting.h"
 #include "bench/ranks/rank_context.h"
+#include "runtime/error.h"
 
 namespace cnn::bench {
 namespace {
@@ -26,6 +27,7 @@ struct LimitedStep {
     config.size.batch = batch;
     config.lms.slices = slices;
     config.lms.variants = LmsVariants::any;
+    config.lms.variables = LmsVariables::off;
     config.gpu.simulate = "p100-pcie3";
     config.lms.enabled = true;
     config.lms.limit = limit;
@@ -109,6 +111,55 @@ TEST(LmsStep, CountsSlicesInTheLeastThatAnyPlanTakes) {
   const std::size_t least = min_bytes(any);
   EXPECT_LT(least, min_bytes(whole));
   EXPECT_EQ(any.planned().planner.report().floor, least);
+}
+
+constexpr BatchSlices in_eight{8};
+
+TEST(LmsStep, HasALowerFloorWithVariablesOnTheHost) {
+  const LimitedStep off(in_eight, 100);
+  LimitedStep automatic(in_eight, 100);
+  automatic.config.lms.variables = LmsVariables::automatic;
+  const std::size_t without = min_bytes(off), with = min_bytes(automatic);
+  EXPECT_LT(with, without * 2 / 3);
+  EXPECT_EQ(automatic.planned().planner.report().floor, with);
+  EXPECT_EQ(off.planned().planner.report().floor, without);
+}
+
+TEST(LmsStep, PutsVariablesOnTheHostOnlyWhereNothingElseFits) {
+  const LimitedStep off(whole_batch, 100);
+  const auto floor = static_cast<int>(min_bytes(off) >> 20U);
+  for (const int limit : {floor * 2, floor + 1, floor - 1, floor * 4 / 5}) {
+    LimitedStep step(whole_batch, limit);
+    step.config.lms.variables = LmsVariables::automatic;
+    const LmsStep planned = step.planned();
+    const LmsReport& report = planned.planner.report();
+    ASSERT_TRUE(report.fits) << limit;
+    EXPECT_EQ(report.host_variable_bytes > 0, limit < floor) << limit;
+    EXPECT_EQ(planned.planner.latest().host_variables, limit < floor) << limit;
+    EXPECT_EQ(planned.programs.variables().host_bytes(), report.host_variable_bytes);
+    EXPECT_LE(report.lower_bound_seconds, report.predicted_seconds * (1 + 1e-9)) << limit;
+    EXPECT_LE(report.floor, report.peak) << limit;
+  }
+}
+
+// Loads and stores take at least the time of the link, whatever the plan.
+TEST(LmsStep, BoundsTheTimeOfVariablesThatMove) {
+  LimitedStep step(whole_batch, 2100);
+  step.config.lms.variables = LmsVariables::on;
+  const LmsStep planned = step.planned();
+  const LmsReport& report = planned.planner.report();
+  const Costs costs = expected_costs(planned.unlimited, step.backend);
+  const auto moved = static_cast<double>(report.host_variable_bytes);
+  EXPECT_GE(report.lower_bound_seconds, 2.9 * moved / costs.in_bytes_per_second);
+  EXPECT_LE(report.lower_bound_seconds, report.predicted_seconds * (1 + 1e-9));
+}
+
+TEST(LmsStep, RefusesVariablesOnTheHostInSixteenBits) {
+  LimitedStep step(whole_batch, 100);
+  step.config.lms.variables = LmsVariables::on;
+  step.job.compute = DataType::f16;
+  const RankContext context = only_rank(step.backend);
+  EXPECT_THROW((void)compile_programs(step.job, context, sizes_of(step.job)), Error);
 }
 
 }  // namespace
