@@ -11,10 +11,10 @@ namespace {
 
 // The sums of a slab, and the packed operands of a strip, each take at most about half of a
 // second-level cache of 2 MiB.
-constexpr std::int64_t max_tiles_of_slab = 1024, max_bytes_of_strip = 768 << 10;
+constexpr std::int64_t max_tiles_per_slab = 1024, max_bytes_of_strip = 768 << 10;
 
 // Enough items for many threads, and parts of enough steps to outweigh the adding of their sums.
-constexpr std::int64_t enough_items = 16, min_steps_of_part = 16, most_parts = 64;
+constexpr std::int64_t wanted_items = 16, min_steps_of_part = 16, most_parts = 64;
 constexpr std::int64_t min_steps_of_strip = 8, steps_of_piece = 4;
 
 // Nanoseconds for a tile, measured: packing it, and writing and reading its sums again.
@@ -156,7 +156,7 @@ void TileWeightsGradient::choose_cut() {
   const std::int64_t in_pairs = divide_up(problem_.in_blocks(), together);
   const std::int64_t out_pairs = divide_up(problem_.out_blocks(), together);
   const std::int64_t parts = std::clamp<std::int64_t>(steps() / min_steps_of_part, 1, most_parts);
-  const std::int64_t items = std::min(enough_items, in_pairs * out_pairs * parts);
+  const std::int64_t items = std::min(wanted_items, in_pairs * out_pairs * parts);
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   Cut chosen{.slabs_in = in_pairs, .slabs_out = out_pairs, .parts = parts};
   for (std::int64_t in = 1; in <= in_pairs; ++in) {
@@ -164,7 +164,8 @@ void TileWeightsGradient::choose_cut() {
       const Cut cut{.slabs_in = in, .slabs_out = out, .parts = divide_up(items, in * out)};
       const std::int64_t tiles = largest_slab(in, problem_.in_blocks()) *
                                  largest_slab(out, problem_.out_blocks()) * problem_.taps();
-      const bool fits = tiles <= std::max(max_tiles_of_slab, together * together * problem_.taps());
+      const bool fits =
+          tiles <= std::max(max_tiles_per_slab, together * together * problem_.taps());
       if (fits && cut.parts <= parts && cost_of(cut) < best) {
         best = cost_of(cut);
         chosen = cut;

@@ -58,22 +58,23 @@ __m512i load_lanes(const Word* const* from, std::int64_t channel) {
 void transpose_eight(const Word* const* from, std::int64_t channel, Word* to) {
   __m512i v[8], w[8];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
+  for (std::int64_t i = 0; i < 8; ++i) {
     v[i] = load_lanes(from + i, channel);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {  // pixels 2 i and 2 i + 1: channels 0 to 3, then 4 to 7
+  for (std::int64_t i = 0; i < 4; ++i) {  // pixels 2 i and 2 i + 1: channels 0 to 3, then 4 to 7
     w[i] = _mm512_unpacklo_epi16(v[2 * i], v[2 * i + 1]);
     w[4 + i] = _mm512_unpackhi_epi16(v[2 * i], v[2 * i + 1]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {  // of w[2 i] and w[2 i + 1]: two channels of four pixels each
+  for (std::int64_t i = 0; i < 4;
+       ++i) {  // of w[2 i] and w[2 i + 1]: two channels of four pixels each
     v[2 * i] = _mm512_unpacklo_epi32(w[2 * i], w[2 * i + 1]);
     v[2 * i + 1] = _mm512_unpackhi_epi32(w[2 * i], w[2 * i + 1]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const int low = i / 2 * 4 + i % 2;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const std::int64_t low = i / 2 * 4 + i % 2;
     _mm512_store_si512(to + 2 * i * tile_row, _mm512_unpacklo_epi64(v[low], v[low + 2]));
     _mm512_store_si512(to + (2 * i + 1) * tile_row, _mm512_unpackhi_epi64(v[low], v[low + 2]));
   }
