@@ -36,6 +36,7 @@ ROWS = [
     ("layers/cuda/cudnn/dense.cpp", "void add_", "tests/layers/cuda/device_test.cpp"),
     ("layers/cpu/winograd_*.cpp", "", "tests/layers/cpu/winograd_test.cpp"),
     ("layers/cpu/onednn/library.cpp", "", "tests/layers/cpu/choice_test.cpp"),
+    ("layers/cpu/simd/loops_amx_bf16.cpp", "", "tests/layers/cpu/tile_gradient_test.cpp"),
     ("layers/cpu/alternatives/parallel_*.cpp", "", "tests/layers/cpu/threads_test.cpp"),
     ("data/images/simd/pixel_loops_*.cpp", "", "tests/data/images/resize_test.cpp"),
     ("data/images/alternatives/*.cpp", "public Codec", "tests/data/images/decoder_test.cpp"),

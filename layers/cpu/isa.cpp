@@ -4,6 +4,8 @@
 #include <cpuid.h>
 #include <cstdint>
 #include <cstdlib>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "runtime/error.h"
 
@@ -52,6 +54,14 @@ std::uint64_t saved_states() {
   return (std::uint64_t{high} << 32) | low;
 }
 
+// Asks Linux to let the threads of this process use tiles, whose registers it saves only for those
+// that have asked. Returns whether it does.
+bool may_use_tiles() {
+  constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool allowed = syscall(SYS_arch_prctl, request, tile_data) == 0;
+  return allowed;
+}
+
 }  // namespace
 
 Isa hardware_isa() {
@@ -68,7 +78,8 @@ Isa hardware_isa() {
   isa.avx512 = isa.avx2 && zmm && core512;
   isa.avx512_bf16 = isa.avx512 && has_bit(seven_one.a, 5);
   isa.avx512_fp16 = isa.avx512_bf16 && has_bit(seven.d, 23);
-  isa.amx_bf16 = isa.avx512_fp16 && tiles && has_bit(seven.d, 22) && has_bit(seven.d, 24);
+  isa.amx_bf16 =
+      isa.avx512_fp16 && tiles && has_bit(seven.d, 22) && has_bit(seven.d, 24) && may_use_tiles();
   return isa;
 }
 

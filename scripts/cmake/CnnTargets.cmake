@@ -42,12 +42,13 @@ function(cnn_join target)
   endif()
 endfunction()
 
-# x_avx2.cpp, x_avx512.cpp and x_avx512_bf16.cpp are compiled for that instruction set; who calls them asks the processor first.
+# Files whose names end in _avx2, _avx512, _avx512_bf16 and _amx_bf16 are compiled for that instruction set; who calls them asks the processor first.
 # (GCC 12 takes the undefined operands inside its own AVX-512 intrinsics for mistakes.)
 set(CNN_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(CNN_FLAGS_avx512 -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
                      -mprefer-vector-width=512 -Wno-uninitialized -Wno-maybe-uninitialized)
 set(CNN_FLAGS_avx512_bf16 ${CNN_FLAGS_avx512} -mavx512bf16)
+set(CNN_FLAGS_amx_bf16 ${CNN_FLAGS_avx512_bf16} -mamx-tile -mamx-bf16)
 
 # WITH names sub-folders whose sources belong to the target too, and CHOSEN single sources, of which the caller picks one
 # of several: all of them may use the folder above.
@@ -57,7 +58,7 @@ function(cnn_folder folder)
   cnn_glob(sources "cpp;cu" ${folder} ${ARG_WITH})
   list(APPEND sources ${ARG_CHOSEN})
   foreach(source IN LISTS sources)
-    if(source MATCHES "_(avx2|avx512|avx512_bf16)\\.cpp$")
+    if(source MATCHES "_(avx2|avx512|avx512_bf16|amx_bf16)\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${CNN_FLAGS_${CMAKE_MATCH_1}}")
     endif()
   endforeach()

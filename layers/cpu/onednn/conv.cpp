@@ -9,6 +9,7 @@
 #include "layers/cpu/onednn/relu.h"
 #include "layers/cpu/pointwise_gradient.h"
 #include "layers/cpu/rows.h"
+#include "layers/cpu/tile_gradient.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -268,20 +269,20 @@ void add_pointwise_row(KernelTable& table, const Isa& isa, std::int64_t min_pixe
       });
 }
 
-// Returns the problem if our kernel for bf16 can run it, else nothing.
-std::optional<Bf16GradientProblem> bf16_problem(const Conv2dBackwardWeights& op,
-                                                const Signature& s) {
+// Returns the problem if our kernel for bf16 images in this layout can run it, else nothing.
+template <class GradientProblem, Layout layout>
+std::optional<GradientProblem> bf16_problem(const Conv2dBackwardWeights& op, const Signature& s) {
   const bool blocks =
       s.in[0].shape[1] % gradient_block == 0 && s.in[1].shape[1] % gradient_block == 0;
   if (!blocks || op.attributes.depthwise) {
     return std::nullopt;
   }
   for (const TensorDesc& image : s.in) {
-    if (image.type != DataType::bf16 || image.layout != Layout::nchw16c) {
+    if (image.type != DataType::bf16 || image.layout != layout) {
       return std::nullopt;
     }
   }
-  return Bf16GradientProblem{
+  return GradientProblem{
       .x = s.in[0], .y = s.in[1], .window = op.attributes.window, .bias = op.attributes.bias};
 }
 
@@ -291,7 +292,13 @@ bool has_bf16_gradients(const Isa& isa) {
 }
 
 void add_bf16_gradient_row(KernelTable& table, const Isa& isa) {
-  add_own_gradient_row<Bf16WeightsGradient>(table, isa, bf16_problem);
+  add_own_gradient_row<Bf16WeightsGradient>(table, isa,
+                                            bf16_problem<Bf16GradientProblem, Layout::nchw16c>);
+}
+
+void add_tile_gradient_row(KernelTable& table, const Isa& isa) {
+  add_own_gradient_row<TileWeightsGradient>(table, isa,
+                                            bf16_problem<TileGradientProblem, Layout::nhwc>);
 }
 
 void add_direct_rows(KernelTable& table, const Isa& isa) {
@@ -309,6 +316,9 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (has_bf16_gradients(isa)) {
     add_bf16_gradient_row(table, isa);
   }
+  if (isa.amx_bf16) {
+    add_tile_gradient_row(table, isa);
+  }
   add_direct_rows(table, isa);
 }
 
@@ -321,6 +331,9 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
   }
   if (has_bf16_gradients(isa)) {
     add_bf16_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 pairs"}).table, isa);
+  }
+  if (isa.amx_bf16) {
+    add_tile_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 tiles"}).table, isa);
   }
   return kinds;
 }

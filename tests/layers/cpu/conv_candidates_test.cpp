@@ -42,6 +42,25 @@ TEST(ConvChoiceOffers, AreTheKernelsThatCanRunTheWindow) {
   }
 }
 
+TEST(ConvChoiceOffers, HoldTilesForWeightGradientsOfBf16WhichTheRulesTake) {
+  if (!here().amx_bf16) {
+    GTEST_SKIP() << "this processor lacks amx_bf16";
+  }
+  for (Layer layer : {Layer(3), Layer(1), Layer(3, 2)}) {
+    for (TensorDesc* image : {&layer.x, &layer.y}) {
+      image->type = DataType::bf16;
+      image->layout = Layout::nhwc;
+    }
+    EXPECT_THAT(offered(layer.gradient(), layer.gradients()),
+                testing::IsSupersetOf({"bf16 tiles", "onednn nhwc"}));
+    const ConvCandidates candidates(here(), true);
+    const auto rules = candidates.rules().describe(layer.gradient(), layer.gradients());
+    ASSERT_TRUE(rules);
+    EXPECT_EQ(rules->by, Provider::own);
+    EXPECT_EQ(rules->in, layer.gradients().in);
+  }
+}
+
 TEST(ConvChoiceOffers, HoldTheKernelOfTheRules) {
   const ConvCandidates candidates(here(), true);
   const Layer large(3, 1, 56);
