@@ -185,5 +185,19 @@ TEST_F(PlanFileTest, NamesItsFlagAndPathInErrors) {
   EXPECT_THAT(error_of([&] { PlanFile(folder / "none/plan.json"); }), HasSubstr("--lms_plan_out="));
 }
 
+TEST_F(PlanFileTest, KeepsATripToTheDisk) {
+  const StepPlan stores = tests::storing_plan();
+  SavedPlan with_disk = saved;
+  with_disk.schedule = stores.schedule;
+  const PlanOrigin same{.facts = origin.facts, .graph = hash_of(*stores.graph)};
+  const std::string written = plan_json(with_disk, same, *stores.graph).dump(1);
+  EXPECT_THAT(written, HasSubstr("\n  \"store 1 scale#0 after 3\""));
+  EXPECT_THAT(written, HasSubstr("\n  \"load 1 scale#0\""));
+  const SavedPlan read = read_plan(written, same, *stores.graph);
+  EXPECT_EQ(read.schedule.steps[4].lane, Lane::disk);
+  EXPECT_EQ(read.schedule.steps[6].lane, Lane::disk);
+  EXPECT_EQ(to_string(make_plan(stores.graph, stores.specs, read.schedule)), to_string(stores));
+}
+
 }  // namespace
 }  // namespace cnn::bench
