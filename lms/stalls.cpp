@@ -69,6 +69,12 @@ class StallTracer {
     if (const auto* offload = std::get_if<Offload>(&action)) {
       return may_move(graph_, offload->tensor) ? result_.memory : result_.other;
     }
+    if (std::holds_alternative<Store>(action)) {
+      return result_.memory;
+    }
+    if (std::holds_alternative<Load>(action)) {
+      return result_.swap_in;
+    }
     const auto* fetch = std::get_if<Fetch>(&action);
     return fetch != nullptr && may_move(graph_, fetch->tensor) ? result_.swap_in : result_.other;
   }
