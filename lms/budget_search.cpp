@@ -122,7 +122,11 @@ class BudgetSearch {
       if (slack) {
         evaluator.tighten(expanded, *slack * seconds);
       }
-      PlacedPlan plan = placed(schedule_of(request_, problem_, expanded, evaluator));
+      PlacedPlan plan{.schedule = with_disk_tier(
+                          request_, schedule_of(request_, problem_, expanded, evaluator)),
+                      .outcome = {},
+                      .enough = budget_};
+      plan.outcome = outcome_of(request_, plan.schedule, plan.enough);
       least = std::min(least, plan.outcome.device_bytes);
       accept_if_better(std::move(plan));
       if (evaluator.swap_outs().empty() || is_done()) {
@@ -130,16 +134,6 @@ class BudgetSearch {
       }
     }
     return least;
-  }
-
-  PlacedPlan placed(Schedule schedule) const {
-    PlacedPlan plan{.schedule = std::move(schedule), .outcome = {}, .enough = budget_};
-    plan.outcome = outcome_of(request_, plan.schedule, budget_);
-    if (request_.budget.disk > 0 && plan.outcome.host_bytes > request_.budget.host) {
-      plan.schedule = with_disk_tier(request_, plan.schedule, budget_);
-      plan.outcome = outcome_of(request_, plan.schedule, budget_);
-    }
-    return plan;
   }
 
   void accept_if_better(PlacedPlan plan) {

@@ -7,12 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "lms/live_bytes.h"
 #include "lms/summary.h"
-#include "runtime/access.h"
 #include "runtime/memory_plan.h"
-#include "runtime/program.h"
-#include "runtime/timeline.h"
 
 namespace cnn::lms {
 namespace {
@@ -30,8 +26,10 @@ struct HostCopy {
 };
 
 // Requires a schedule without Stores.
-std::vector<HostCopy> host_copies(const Graph& graph, const Schedule& schedule) {
+std::vector<HostCopy> host_copies(const Request& request, const Schedule& schedule) {
+  const Graph& graph = request.graph;
   std::vector<HostCopy> copies;
+  double now = 0;  // seconds of computing so far
   std::vector<std::optional<std::size_t>> latest(graph.tensors().size());
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     const Action& action = schedule.steps[s].action;
@@ -42,14 +40,18 @@ std::vector<HostCopy> host_copies(const Graph& graph, const Schedule& schedule) 
             {.tensor = offload->tensor,
              .offload = s,
              .last_fetch = s,
-             .bytes = round_up(graph.info(offload->tensor).desc.bytes(), disk_alignment)});
+             .bytes = round_up(graph.info(offload->tensor).desc.bytes(), disk_alignment),
+             .reuse_seconds = -now});
       }
     } else if (const auto* fetch = std::get_if<Fetch>(&action)) {
       if (const auto copy = latest[index_of(fetch->tensor)]) {
         HostCopy& one = copies[*copy];
+        one.reuse_seconds += one.first_fetch ? 0 : now;
         one.first_fetch = one.first_fetch.value_or(s);
         one.last_fetch = s;
       }
+    } else if (const auto* compute = std::get_if<Compute>(&action)) {
+      now += request.costs.seconds[index_of(compute->node)];
     }
   }
   return copies;
@@ -212,20 +214,13 @@ class DiskTier {
 
 }  // namespace
 
-Schedule with_disk_tier(const Request& request, const Schedule& schedule, std::size_t enough) {
-  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request), enough);
-  if (request.budget.disk == 0 || memory.host_bytes <= request.budget.host ||
-      memory.disk_bytes > 0) {
+Schedule with_disk_tier(const Request& request, Schedule schedule) {
+  const auto stores = [](const Step& step) { return std::holds_alternative<Store>(step.action); };
+  if (request.budget.disk == 0 || std::ranges::any_of(schedule.steps, stores) ||
+      host_arena_bytes(request.graph, schedule) <= request.budget.host) {
     return schedule;
   }
-  Schedule linked = schedule;
-  link(request.graph, linked, memory);
-  const Timeline timeline = simulate(request.graph, linked, request.costs);
-  std::vector<HostCopy> copies = host_copies(request.graph, schedule);
-  for (HostCopy& copy : copies) {
-    copy.reuse_seconds =
-        copy.first_fetch ? timeline[*copy.first_fetch].start - timeline[copy.offload].end : 0;
-  }
+  const std::vector<HostCopy> copies = host_copies(request, schedule);
   // Placement may need a little more than the bytes that are held at once.
   constexpr int attempts = 8;
   std::size_t limit = request.budget.host;
@@ -235,8 +230,7 @@ Schedule with_disk_tier(const Request& request, const Schedule& schedule, std::s
       break;
     }
     Schedule tiered = tier.write();
-    const std::size_t host =
-        plan_memory(request.graph, tiered, workspaces_of(request), enough).host_bytes;
+    const std::size_t host = host_arena_bytes(request.graph, tiered);
     if (host <= request.budget.host) {
       return tiered;
     }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "lms/policy.h"
 #include "runtime/schedule.h"
 
@@ -12,8 +10,7 @@ namespace cnn::lms {
 // disk (Store) and come back ahead of their Fetch (Load). That is Belady's rule of the farthest
 // next use, and it leaves the disk the most time. A Load comes as early, and the bytes of a Store
 // are awaited as late, as host memory permits. Returns the schedule unchanged where the host holds
-// all swapped tensors, where the budget has no disk, or where even that does not suffice. enough:
-// as in plan_memory().
-Schedule with_disk_tier(const Request& request, const Schedule& schedule, std::size_t enough);
+// all swapped tensors, where the budget has no disk, or where even that does not suffice.
+Schedule with_disk_tier(const Request& request, Schedule schedule);
 
 }  // namespace cnn::lms

@@ -95,8 +95,7 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double use
   if (moves && !policy.places_waits) {
     made = with_swap_out_waits(request, std::move(made));
   }
-  schedule_ =
-      moves ? with_disk_tier(request, made.schedule, made.enough) : std::move(made.schedule);
+  schedule_ = moves ? with_disk_tier(request, std::move(made.schedule)) : std::move(made.schedule);
   report_.notes = std::move(made.notes);
   report_.reclaims = made.reclaims;
   floor_ = made.floor > 0 ? made.floor : floor_;

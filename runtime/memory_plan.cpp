@@ -34,6 +34,11 @@ class Planner {
     return std::move(plan_);
   }
 
+  std::size_t place_on_host() {
+    place_host_blocks();
+    return plan_.host_bytes;
+  }
+
   PeakMemory peak() const {
     return {.device_bytes = lower_bound(intervals_of(chains_)),
             .host_bytes = lower_bound(host_intervals())};
@@ -281,6 +286,11 @@ MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace) {
   return Planner(graph, schedule, workspace).peak();
+}
+
+std::size_t host_arena_bytes(const Graph& graph, const Schedule& schedule) {
+  const std::vector<std::size_t> no_workspaces(graph.nodes().size());
+  return Planner(graph, schedule, no_workspaces).place_on_host();
 }
 
 BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)

@@ -56,6 +56,10 @@ struct PeakMemory {
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
 
+// Returns the host bytes of plan_memory() in a fraction of its time, which the device's blocks
+// take.
+std::size_t host_arena_bytes(const Graph& graph, const Schedule& schedule);
+
 // Returns whether the planner may let this output of a node reuse the bytes of this input, at the
 // end of the input's live interval.
 bool may_reuse_in_place(const Graph& graph, const Node& node, std::size_t input,

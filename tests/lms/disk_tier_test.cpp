@@ -51,7 +51,7 @@ TEST(DiskTier, LeavesAScheduleAloneThatTheHostHolds) {
   StepCase c = chain_before_a_disk();
   const Schedule all = all_swapped(c);
   c.budget.host = outcome_of(c.request(), all).host_bytes;
-  EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all, 0)), texts(*c.graph, all));
+  EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all)), texts(*c.graph, all));
 }
 
 TEST(DiskTier, LeavesAScheduleAloneWithoutADiskOrRoomOnIt) {
@@ -60,7 +60,7 @@ TEST(DiskTier, LeavesAScheduleAloneWithoutADiskOrRoomOnIt) {
   c.budget.host = 3 * page;
   for (const std::size_t disk : {std::size_t{0}, page}) {
     c.budget.disk = disk;
-    EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all, 0)), texts(*c.graph, all));
+    EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all)), texts(*c.graph, all));
   }
 }
 
@@ -68,7 +68,7 @@ TEST(DiskTier, LeavesAScheduleAloneWhereTheHostHoldsNotEvenOneTensor) {
   StepCase c = chain_before_a_disk();
   const Schedule all = all_swapped(c);
   c.budget.host = page - 64;
-  EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all, 0)), texts(*c.graph, all));
+  EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all)), texts(*c.graph, all));
 }
 
 TEST(DiskTier, StoresWhatReturnsLast) {
@@ -84,7 +84,7 @@ TEST(DiskTier, StoresWhatReturnsLast) {
   }
   for (std::size_t fewer = 1; fewer < whole / page; ++fewer) {
     c.budget.host = whole - fewer * page;
-    const Schedule tiered = with_disk_tier(c.request(), all, 0);
+    const Schedule tiered = with_disk_tier(c.request(), all);
     const Outcome outcome = outcome_of(c.request(), tiered);
     EXPECT_LE(outcome.host_bytes, c.budget.host);
     const std::vector<std::string> names = names_stored(c, tiered);
@@ -101,18 +101,18 @@ TEST(DiskTier, HidesTransfersBehindComputingWhereTheHostHasRoom) {
   const Schedule all = all_swapped(c);
   const double unlimited = outcome_of(c.request(), all).seconds;
   c.budget.host = outcome_of(c.request(), all).host_bytes / 2;
-  const Schedule tiered = with_disk_tier(c.request(), all, 0);
+  const Schedule tiered = with_disk_tier(c.request(), all);
   EXPECT_GE(names_stored(c, tiered).size(), 3U);
   EXPECT_NEAR(outcome_of(c.request(), tiered).seconds, unlimited, 1e-9);
   c.costs.store_bytes_per_second = c.costs.load_bytes_per_second = page / 16.0;
-  EXPECT_GT(outcome_of(c.request(), with_disk_tier(c.request(), all, 0)).seconds, unlimited + 16);
+  EXPECT_GT(outcome_of(c.request(), with_disk_tier(c.request(), all)).seconds, unlimited + 16);
 }
 
 TEST(DiskTier, KeepsTheWaitsOfTheSchedule) {
   StepCase c = chain_before_a_disk();
   Schedule all = all_swapped(c);
   c.budget.host = 2 * page;
-  const Schedule tiered = with_disk_tier(c.request(), all, 0);
+  const Schedule tiered = with_disk_tier(c.request(), all);
   const StepPlan plan = make_plan(c.graph, c.specs, tiered);
   std::size_t given = 0;
   for (const Step& step : all.steps) {
@@ -160,7 +160,7 @@ TEST(DiskTier, ChangesNoBitOfAnyPolicyAndObeysItsBudgetAndBound) {
                                                       : row.plan(c.request()).schedule;
       const Outcome before = outcome_of(c.request(), schedule);
       c.budget.host = before.host_bytes * (3 + seed % 4) / 8;
-      const Schedule tiered = with_disk_tier(c.request(), schedule, 0);
+      const Schedule tiered = with_disk_tier(c.request(), schedule);
       const Outcome after = outcome_of(c.request(), tiered);
       if (after.host_bytes > c.budget.host) {
         continue;  // copies under way take more

@@ -369,5 +369,12 @@ TEST(PlanMemory, GivesEachStoredTensorItsOwnPlaceInTheFile) {
             memory.host_bytes);
 }
 
+TEST(HostArenaBytes, AreThoseOfTheWholePlan) {
+  for (const StepPlan& plan :
+       {tests::swapping_plan(), tests::swapping_plan(3000), tests::storing_plan(3000)}) {
+    EXPECT_EQ(host_arena_bytes(*plan.graph, plan.schedule), plan.memory.host_bytes);
+  }
+}
+
 }  // namespace
 }  // namespace cnn
