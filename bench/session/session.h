@@ -14,6 +14,7 @@
 #include "bench/plan/lms_plan.h"
 #include "bench/plan/lms_plan_file.h"
 #include "bench/plan/variable_io.h"
+#include "bench/session/disk_arena.h"
 #include "bench/session/host_arena.h"
 #include "bench/session/restored.h"
 #include "bench/session/step_runner.h"
@@ -138,6 +139,7 @@ class Session {
   std::size_t reserved_arena_ = 0;  // bytes: for the current and possible later plans
   Buffer storage_;                  // variables, staged inputs, then the arena
   std::optional<HostArena> host_;
+  std::optional<DiskArena> disk_;
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;
   std::vector<std::string> notices_;
