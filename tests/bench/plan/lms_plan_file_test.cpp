@@ -128,7 +128,8 @@ TEST_F(PlanFileTest, NamesTheStepThatIsNone) {
   EXPECT_THAT(refusal_of("run -1 relu"), HasSubstr("has '-1'"));
   EXPECT_THAT(refusal_of("run 99999999999999999999 relu"), HasSubstr("where a number below"));
   EXPECT_THAT(refusal_of("out 1 else"), HasSubstr("names a tensor that is"));
-  EXPECT_THAT(refusal_of("fetch 0 x"), HasSubstr("begins with none of run, out and in"));
+  EXPECT_THAT(refusal_of("fetch 0 x"),
+              HasSubstr("begins with none of run, out, in, store and load"));
   EXPECT_THAT(refusal_of("in 0 x before 1"), HasSubstr("is none"));
   EXPECT_THAT(refusal_of("in 0 x after 0"), HasSubstr("has '0' where a number below 0 is due"));
   EXPECT_THAT(refusal_of(""), HasSubstr("is none"));
