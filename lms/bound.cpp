@@ -72,6 +72,9 @@ struct Peak {
   // If b bytes leave before the step, that ends at first_out + b / rate or later. If b return after
   // it, the whole step ends b / rate + tail after it or later.
   double first_out = 0, tail = 0;
+  // The host holds so much during the step; the rest has been written to the disk before it, not
+  // before first_made, and is read after it, last_tail or more before the end.
+  double first_made = infinity, last_tail = 0;
   double worth_it = 0;  // seconds of later recomputation that shorten the wait before it by more
 };
 
@@ -82,7 +85,10 @@ class Relaxation {
         repeats_(repeats),
         out_(seconds_per_byte(request.costs.out_bytes_per_second)),
         in_(seconds_per_byte(request.costs.in_bytes_per_second)),
+        store_(seconds_per_byte(request.costs.store_bytes_per_second)),
+        load_(seconds_per_byte(request.costs.load_bytes_per_second)),
         host_(static_cast<double>(aligned(request.budget.host))),
+        off_device_(static_cast<double>(aligned(request.budget.swap_bytes()))),
         device_(static_cast<double>(aligned(request.budget.device))),
         away_(pressure.movables.size()),
         next_(pressure.movables.size()),
@@ -148,7 +154,9 @@ class Relaxation {
   bool may_repeat(const Movable& one) const {
     return one.on_host || (repeats_ && one.again != Movable::never);
   }
-  bool may_go(const Movable& one) const { return (host_ > 0 && one.may_copy) || may_repeat(one); }
+  bool may_go(const Movable& one) const {
+    return (off_device_ > 0 && one.may_copy) || may_repeat(one);
+  }
 
   // Sets the seconds per byte for both directions together: out and back.
   void set_joint(const Costs& costs) {
@@ -212,6 +220,7 @@ class Relaxation {
         continue;
       }
       const PressureStep& maker = steps[one.made];
+      peak.first_made = std::min(peak.first_made, maker.before + maker.seconds);
       peak.first_out = std::max(peak.first_out, maker.before + maker.seconds - made * out_);
       made += one.bytes - one.padding;
       while (one.uses[next_[m]] <= s) {  // peaks come in order
@@ -222,6 +231,7 @@ class Relaxation {
     double late = 0;
     for (std::size_t k = steps.size(); k-- > s + 1;) {
       if (needed_[k] > 0) {
+        peak.last_tail = late > 0 ? peak.last_tail : pressure_.seconds - steps[k].before;
         peak.tail = std::max(peak.tail, pressure_.seconds - steps[k].before - late * in_);
         late += needed_[k];
       }
@@ -236,7 +246,7 @@ class Relaxation {
     double lead = 0;  // delay of compute by copies out so far
     for (const Peak& peak : peaks_) {
       const double gone = peak.excess - peak.again.bytes(most);  // by copies
-      if (gone > host_ + rounding * peak.excess || peak.excess > peak.removable) {
+      if (gone > off_device_ + rounding * peak.excess || peak.excess > peak.removable) {
         return infinity;
       }
       const double copied = std::max(0.0, gone - peak.padding);
@@ -245,6 +255,11 @@ class Relaxation {
         result = std::max({result, pressure_.seconds + out_and_again(peak, most),
                            lead + peak.before + peak.seconds + copied * in_ + peak.tail,
                            peak.first_out + copied * joint_ + peak.tail});
+      }
+      if (const double stored = copied - host_; stored > 0) {
+        lead = std::max(lead, peak.first_made + stored * store_ - peak.before);
+        result = std::max({result, lead + pressure_.seconds,
+                           lead + peak.before + peak.seconds + stored * load_ + peak.last_tail});
       }
     }
     return result;
@@ -260,9 +275,10 @@ class Relaxation {
 
   const Pressure& pressure_;
   bool repeats_;
-  double out_, in_, joint_ = 0;  // seconds per byte
-  double host_, device_;         // bytes
-  double longest_ = 0;           // seconds of all possible recomputation
+  double out_, in_, joint_ = 0;        // seconds per byte
+  double store_, load_;                // seconds per byte, of the disk
+  double host_, off_device_, device_;  // bytes; off_device_: of host and disk
+  double longest_ = 0;                 // seconds of all possible recomputation
   std::vector<Item> items_;
   std::vector<Peak> peaks_;
   std::vector<bool> away_;         // by movable: at the current step
@@ -367,7 +383,8 @@ double lower_bound_of(const Request& request, const Schedule& schedule) {
 }
 
 double lower_bound_at(const Request& request, std::size_t device_bytes) {
-  const Budget budget{.device = device_bytes, .host = request.budget.host};
+  Budget budget = request.budget;
+  budget.device = device_bytes;
   return lower_bound(changed(request, budget, request.options)).seconds;
 }
 

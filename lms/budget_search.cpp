@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lms/bound.h"
+#include "lms/disk_tier.h"
 #include "lms/evaluate.h"
 #include "lms/expanded_schedule.h"
 
@@ -21,7 +22,7 @@ std::size_t work_of(const PlanningProblem& problem) {
 
 Solution find(const Request& request, const PlanningProblem& problem, SearchOptions options) {
   options.sync = request.options.sync_mode;
-  options.host_bytes = request.budget.host;
+  options.host_bytes = request.budget.swap_bytes();
   options.stopped = request.stopped;
   options.swaps = options.host_bytes > 0;
   options.drops = request.options.recompute != Recomputation::off;
@@ -121,7 +122,8 @@ class BudgetSearch {
       if (slack) {
         evaluator.tighten(expanded, *slack * seconds);
       }
-      PlacedPlan plan{.schedule = schedule_of(request_, problem_, expanded, evaluator),
+      PlacedPlan plan{.schedule = with_disk_tier(
+                          request_, schedule_of(request_, problem_, expanded, evaluator)),
                       .outcome = {},
                       .enough = budget_};
       plan.outcome = outcome_of(request_, plan.schedule, plan.enough);

@@ -6,7 +6,7 @@
 namespace cnn::lms {
 
 Evaluator::Evaluator(const PlanningProblem& problem, std::size_t device_bytes, SyncMode sync)
-    : problem_(problem), device_bytes_(device_bytes), sync_(sync) {}
+    : problem_(problem), device_bytes_(device_bytes), sync_(sync), disk_(problem) {}
 
 const Evaluation& Evaluator::evaluate(const ExpandedSchedule& expanded) {
   weigh(expanded);
@@ -153,7 +153,7 @@ void Evaluator::free_for(std::uint32_t step, std::size_t room,
   }
 }
 
-void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
+void Evaluator::start_lanes(const ExpandedSchedule& expanded) {
   const std::size_t count = expanded.steps.size();
   ends_.assign(count, 0);
   starts_.assign(count, 0);
@@ -169,6 +169,12 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;
   in_ = 0;
+  disk_.start(pending_bytes_);
+}
+
+void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
+  start_lanes(expanded);
+  const std::size_t count = expanded.steps.size();
   double compute = 0, out = 0;
   std::uint32_t next_return = 0;
   for (std::uint32_t s = 0; s < count; ++s) {
@@ -194,14 +200,15 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
            expanded.intervals[swap_outs_[started_].interval].last == s;
          ++started_) {
       const LiveInterval& interval = expanded.intervals[swap_outs_[started_].interval];
-      out = std::max(out, ends_[interval.written]) +
+      out = disk_.admit(started_, std::max(out, ends_[interval.written])) +
             seconds_of(swap_outs_[started_].interval, expanded, problem_.out_bytes_per_second);
       departed_[started_] = out;
+      disk_.arrived(started_, out);
       compute = waits_for_out(sync_) ? std::max(compute, out) : compute;
       pending_ += pending_bytes_[started_];
     }
   }
-  result_.seconds = std::max({compute, out, in_});
+  result_.seconds = std::max({compute, out, in_, disk_.end()});
 }
 
 // Returns the time at which enough swap-outs have ended for the rest to fit.
@@ -224,7 +231,7 @@ void Evaluator::begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r,
     // It waits for its own swap-out, and so for all earlier ones: their bytes are free from here
     // on.
     const auto own = static_cast<std::size_t>(left);
-    start = std::max(start, departed_[own]);
+    start = std::max({start, departed_[own], disk_.back(own)});
     for (; freed_ <= own; ++freed_) {
       swap_outs_[freed_].freed_for_swap_in = r;
       pending_ -= pending_bytes_[freed_];
@@ -232,6 +239,9 @@ void Evaluator::begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r,
   }
   begun_[r] = start;
   in_ = start + seconds_of(one.interval, expanded, problem_.in_bytes_per_second);
+  if (left >= 0) {
+    disk_.returned(static_cast<std::size_t>(left), in_);
+  }
   const std::uint32_t use = expanded.intervals[one.interval].first;
   ready_[use] = std::max(ready_[use], in_);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "lms/disk_lane.h"
 #include "lms/expanded_schedule.h"
 #include "lms/options.h"
 #include "lms/planning_problem.h"
@@ -63,6 +64,7 @@ class Evaluator {
   void merge_returns(const ExpandedSchedule& expanded);
   void bring_forward(const ExpandedSchedule& expanded);
   void measure();
+  void start_lanes(const ExpandedSchedule& expanded);
   void run_lanes(const ExpandedSchedule& expanded);
   void free_for(std::uint32_t step, std::size_t room, std::optional<std::uint32_t> for_swap_in);
   void begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r, std::size_t room);
@@ -90,6 +92,7 @@ class Evaluator {
   std::size_t pending_ = 0;                 // bytes of started swap-outs that are not freed
   double waits_until_ = 0;
   double in_ = 0;  // time at which the swap-in lane is free
+  DiskLane disk_;
 };
 
 }  // namespace cnn::lms

@@ -42,7 +42,8 @@ std::vector<std::size_t> workspaces_of(const Request& request) {
 
 bool fits(const Request& request, const Schedule& schedule) {
   const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request));
-  return memory.device_bytes <= request.budget.device && memory.host_bytes <= request.budget.host;
+  return memory.device_bytes <= request.budget.device &&
+         memory.host_bytes <= request.budget.swap_bytes();
 }
 
 StepId compute_before(const Schedule& schedule, StepId step) {

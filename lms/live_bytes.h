@@ -15,7 +15,8 @@ std::vector<std::size_t> live_bytes(const Request& request);
 // Returns workspaces by NodeId, for plan_memory() and peak_memory().
 std::vector<std::size_t> workspaces_of(const Request& request);
 
-// Returns whether both arenas of the placed schedule are within the request's budget.
+// Returns whether both arenas of the placed schedule are within the request's budget, or will be
+// once with_disk_tier() has let swapped tensors go on to the disk.
 bool fits(const Request& request, const Schedule& schedule);
 
 // Returns the last compute-lane step before this one; the step itself if there is none.

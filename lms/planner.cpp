@@ -7,6 +7,7 @@
 
 #include "lms/bound.h"
 #include "lms/catalog.h"
+#include "lms/disk_tier.h"
 #include "lms/planned.h"
 #include "lms/stash.h"
 #include "lms/swap_out_waits.h"
@@ -55,7 +56,8 @@ void predict(PlanReport& report, const StepPlan& plan, const Costs& costs) {
 Planner::Planner(PlannerOptions options)
     : options_(std::move(options)),
       limits_{.device = options_.budget - std::min(options_.budget, options_.resident_bytes),
-              .host = options_.host_bytes} {}
+              .host = options_.host_bytes,
+              .disk = options_.disk_bytes} {}
 
 Request Planner::request_for(const StepPlan& unlimited, const Schedule& schedule,
                              const Costs& costs) const {
@@ -95,7 +97,7 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double use
   if (moves && !policy.places_waits) {
     made = with_swap_out_waits(request, std::move(made));
   }
-  schedule_ = std::move(made.schedule);
+  schedule_ = moves ? with_disk_tier(request, std::move(made.schedule)) : std::move(made.schedule);
   report_.notes = std::move(made.notes);
   report_.reclaims = made.reclaims;
   floor_ = made.floor > 0 ? made.floor : floor_;
@@ -124,7 +126,9 @@ StepPlan Planner::place(const StepPlan& unlimited, const Request& request) {
   report_.peak = report_.resident + plan.memory.device_bytes;
   report_.live_peak = report_.resident + plan.memory.lower_bound_bytes;
   report_.host = plan.memory.host_bytes;
-  report_.fits = report_.peak <= report_.budget && report_.host <= limits_.host;
+  report_.disk = plan.memory.disk_bytes;
+  report_.fits = report_.peak <= report_.budget && report_.host <= limits_.host &&
+                 report_.disk <= limits_.disk;
   report_.summary = summarize(*plan.graph, plan.schedule);
   const std::vector<bool> leaves = leaves_device(*plan.graph, plan.schedule);
   report_.kept = static_cast<std::size_t>(std::ranges::count_if(

@@ -28,6 +28,7 @@ struct PlanReport {
   std::size_t peak = 0;       // of the planned step, as placed in memory
   std::size_t live_peak = 0;  // live bytes of its fullest step: no placement takes less
   std::size_t host = 0;       // pinned host bytes for swapped tensors
+  std::size_t disk = 0;       // bytes of the file for those that the host has no room for
   std::size_t kept = 0;       // candidates that stay on the device until their last use
   Summary summary;
   double compute_seconds = 0;    // of all nodes, each once
@@ -47,6 +48,7 @@ struct PlannerOptions {
   std::size_t budget = 0;          // device bytes for variables and arena
   std::size_t resident_bytes = 0;  // variables and staged data
   std::size_t host_bytes = 0;      // pinned memory for what is swapped out
+  std::size_t disk_bytes = 0;      // of a file behind it; 0: none
   StopCheck stopped = nullptr;     // ends a search with PlanningStopped
 };
 

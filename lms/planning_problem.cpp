@@ -32,6 +32,10 @@ class ProblemBuilder {
     result_.out_bytes_per_second = request_.costs.out_bytes_per_second;
     result_.in_bytes_per_second = request_.costs.in_bytes_per_second;
     result_.copy_latency = request_.costs.copy_latency;
+    result_.host_bytes = request_.budget.host;
+    result_.disk_bytes = request_.budget.disk;
+    result_.store_bytes_per_second = request_.costs.store_bytes_per_second;
+    result_.load_bytes_per_second = request_.costs.load_bytes_per_second;
     mark_forward();
     mark_candidates();
     if (request_.options.within_pass) {
@@ -98,8 +102,8 @@ class ProblemBuilder {
       result_.steps.push_back({StepKind::compute, static_cast<std::uint32_t>(compute->node)});
     } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
       result_.steps.push_back({StepKind::fetch, root(fetch->tensor)});
-    } else {
-      result_.steps.push_back({StepKind::offload, root(std::get<Offload>(step.action).tensor)});
+    } else if (const auto* offload = std::get_if<Offload>(&step.action)) {
+      result_.steps.push_back({StepKind::offload, root(offload->tensor)});
     }
   }
 

@@ -57,6 +57,9 @@ struct PlanningProblem {
   double out_bytes_per_second = 0;  // 0: copies take no time
   double in_bytes_per_second = 0;
   double copy_latency = 0;  // seconds
+  // For swapped tensors; without a disk, disk_bytes is 0.
+  std::size_t host_bytes = 0, disk_bytes = 0;
+  double store_bytes_per_second = 0, load_bytes_per_second = 0;
 };
 
 PlanningProblem planning_problem(const Request& request);

@@ -250,9 +250,12 @@ class Searcher {
   // compute hides part of them.
   Solution weighed(TensorDecisions decisions) {
     Solution found = evaluate(std::move(decisions), 0);
-    const double rate = problem_.out_bytes_per_second;
-    if (rate > 0) {
-      found.evaluation.seconds += static_cast<double>(leaving_bytes(found.decisions)) / rate / 2;
+    const std::size_t leaving = leaving_bytes(found.decisions);
+    const std::size_t stored =
+        problem_.disk_bytes > 0 ? leaving - std::min(leaving, problem_.host_bytes) : 0;
+    for (const auto& [bytes, rate] : {std::pair(leaving, problem_.out_bytes_per_second),
+                                      std::pair(stored, problem_.store_bytes_per_second)}) {
+      found.evaluation.seconds += rate > 0 ? static_cast<double>(bytes) / rate / 2 : 0;
     }
     return found;
   }

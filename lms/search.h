@@ -14,7 +14,8 @@ namespace cnn::lms {
 struct SearchOptions {
   SyncMode sync = SyncMode::none;
   std::size_t device_bytes = 0;  // of the arena
-  // For swapped tensors; all tensors swapped in one step need host bytes at once.
+  // For swapped tensors, on the host or on a disk behind it; all tensors swapped in one step need
+  // these bytes at once.
   std::size_t host_bytes = std::numeric_limits<std::size_t>::max();
   bool swaps = true, drops = true;
   bool minimize_memory = false;   // search the plan with the smallest peak, at any time cost

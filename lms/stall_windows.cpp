@@ -84,7 +84,7 @@ class Windows {
 
   // The heaviest set of windows that do not overlap.
   double seconds() {
-    if (request_.budget.host == 0 || in_ == 0) {
+    if (request_.budget.swap_bytes() == 0 || in_ == 0) {
       return 0;
     }
     std::vector<double> best(nodes_.size() + 1);  // by step: of windows that end before it

@@ -72,6 +72,12 @@ class StallTracer {
     if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
       return may_move(graph_, fetch->tensor) ? result_.swap_in : result_.other;
     }
+    if (std::holds_alternative<Store>(step.action)) {
+      return result_.memory;
+    }
+    if (std::holds_alternative<Load>(step.action)) {
+      return result_.swap_in;
+    }
     // A node of a copy lane moves a variable whose place is the host.
     return step.lane == Lane::copy_in    ? result_.swap_in
            : step.lane == Lane::copy_out ? result_.memory

@@ -8,8 +8,8 @@ namespace cnn::lms {
 
 // Seconds of a step without compute, by cause.
 struct Stalls {
-  double swap_in = 0;  // a tensor being copied back
-  double memory = 0;   // bytes still being copied out, needed by compute or by a copy back
+  double swap_in = 0;  // a tensor being copied back, or read from the disk
+  double memory = 0;   // bytes still being copied out or written to the disk, needed by others
   double other = 0;    // inputs and results, and the gaps between nodes of any step
 
   double total() const { return swap_in + memory + other; }

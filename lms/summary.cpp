@@ -44,7 +44,7 @@ std::vector<bool> leaves_device(const Graph& graph, const Schedule& schedule) {
 
 Summary summarize(const Graph& graph, const Schedule& schedule) {
   Summary summary;
-  std::vector<bool> left(graph.tensors().size());
+  std::vector<bool> left(graph.tensors().size()), stored(graph.tensors().size());
   for (const Step& step : schedule.steps) {
     const auto* offload = std::get_if<Offload>(&step.action);
     const auto* fetch = std::get_if<Fetch>(&step.action);
@@ -56,6 +56,12 @@ Summary summarize(const Graph& graph, const Schedule& schedule) {
     } else if (fetch != nullptr && may_move(graph, fetch->tensor)) {
       ++summary.swap_ins;
       summary.bytes_in += graph.info(fetch->tensor).desc.bytes();
+    } else if (const auto* store = std::get_if<Store>(&step.action)) {
+      summary.stored_tensors += stored[index_of(store->tensor)] ? 0 : 1;
+      stored[index_of(store->tensor)] = true;
+      summary.bytes_stored += graph.info(store->tensor).desc.bytes();
+    } else if (const auto* load = std::get_if<Load>(&step.action)) {
+      summary.bytes_loaded += graph.info(load->tensor).desc.bytes();
     }
   }
   summary.recomputed =

@@ -14,6 +14,9 @@ struct Summary {
   std::size_t swapped_tensors = 0;  // that leave at least once
   std::size_t swap_outs = 0, swap_ins = 0;
   std::size_t bytes_out = 0, bytes_in = 0;
+  // Those of them that go on from the host to the disk, and come back from there.
+  std::size_t stored_tensors = 0;
+  std::size_t bytes_stored = 0, bytes_loaded = 0;
   std::size_t recomputed = 0;  // steps that run a node again
   bool moves() const { return swap_outs > 0 || recomputed > 0; }
 };

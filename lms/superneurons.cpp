@@ -130,7 +130,7 @@ Plan superneurons(const Request& request) {
     repeated.assign(repeats.begin(), repeats.end());
   }
   Plan first{.schedule = edit(request.schedule, repeated), .notes = {}};
-  if (request.budget.host == 0 || fits(request, first.schedule)) {
+  if (request.budget.swap_bytes() == 0 || fits(request, first.schedule)) {
     return first;
   }
   // Nothing runs again before the backward pass, so it begins at the same step.

@@ -166,7 +166,7 @@ Plan with_swap_out_waits(const Request& request, Plan plan) {
   const Outcome given = outcome_of(request, plan.schedule, plan.enough);
   const auto fits = [&](const Outcome& outcome) {
     return outcome.device_bytes <= request.budget.device &&
-           outcome.host_bytes <= request.budget.host;
+           outcome.host_bytes <= request.budget.swap_bytes();
   };
   if (!waits.has_open() || !fits(given)) {
     return plan;

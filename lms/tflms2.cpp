@@ -134,7 +134,7 @@ class ScheduleEditor {
            fits(request_, schedule);
   }
 
-  std::uint64_t host_limit() const { return request_.budget.host; }
+  std::uint64_t host_limit() const { return request_.budget.swap_bytes(); }
 
   void note_found(const LevelParameters& p, std::uint64_t host_bytes) {
     const std::string warning = host_bytes >= host_limit()

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct Access {
   Kind kind = Kind::read;
 };
 
-// Calls visit(Access) for every operand: inputs in their order, then outputs. An Offload reads.
+// Calls visit(Access) for every operand: inputs in their order, then outputs. An Offload reads. A
+// Store or Load touches no device bytes.
 template <class Visit>
 void for_each_access(const Graph& graph, const Action& action, Visit visit) {
   if (const auto* compute = std::get_if<Compute>(&action)) {
@@ -36,10 +38,13 @@ void for_each_access(const Graph& graph, const Action& action, Visit visit) {
     }
   } else if (const auto* offload = std::get_if<Offload>(&action)) {
     visit(Access{offload->tensor, Access::Kind::read});
-  } else {
-    visit(Access{std::get<Fetch>(action).tensor, Access::Kind::define});
+  } else if (const auto* fetch = std::get_if<Fetch>(&action)) {
+    visit(Access{fetch->tensor, Access::Kind::define});
   }
 }
+
+// Returns the tensor of a Store or Load; nothing for other actions.
+std::optional<TensorId> moved_by_disk(const Action& action);
 
 // Returns the accesses that for_each_access() visits, as a list.
 std::vector<Access> accesses(const Graph& graph, const Action& action);

@@ -49,6 +49,7 @@ void BlockLifetimes::find_swaps(const Graph& graph) {
     is_output[index_of(output.tensor)] = true;
   }
   std::vector<std::size_t> fetched(graph.tensors().size(), steps_.size());  // after this step
+  std::vector<std::size_t> loaded = fetched;
   back_.resize(steps_.size());
   for (std::size_t s = steps_.size(); s-- > 0;) {
     if (const auto* fetch = std::get_if<Fetch>(&steps_[s].action)) {
@@ -58,8 +59,20 @@ void BlockLifetimes::find_swaps(const Graph& graph) {
       if (!is_output[index_of(offload->tensor)] || back < steps_.size()) {
         back_[s] = back;
       }
+    } else if (const auto* load = std::get_if<Load>(&steps_[s].action)) {
+      loaded[index_of(load->tensor)] = s;
+    } else if (const auto* store = std::get_if<Store>(&steps_[s].action)) {
+      back_[s] = loaded[index_of(store->tensor)];
     }
   }
+}
+
+// Returns the first step that a wait of the caller orders after step `last`, which moved bytes
+// away, unless they are back before it; else the step after `last`.
+std::size_t BlockLifetimes::asked_end(std::size_t last) const {
+  const std::size_t asked = asked_.first(index_of_lane(steps_[last].lane),
+                                         static_cast<std::int64_t>(last), steps_.size());
+  return asked <= *back_[last] ? std::max(asked, last + 1) : last + 1;
 }
 
 // Returns the last step for which bytes stay reserved that step `last` touches last.
@@ -85,9 +98,7 @@ StepId BlockLifetimes::of(const LiveInterval& interval) const {
   }
   std::size_t result = end(last, touched);
   if (back) {
-    const std::size_t asked = asked_.first(index_of_lane(steps_[last].lane),
-                                           static_cast<std::int64_t>(last), steps_.size());
-    result = asked <= *back ? std::max(result, asked - 1) : result;
+    result = std::max(result, asked_end(last) - 1);
   }
   return StepId{static_cast<std::uint32_t>(result)};
 }
@@ -96,6 +107,10 @@ StepId BlockLifetimes::of_workspace(StepId step) const {
   VectorClock touched = no_steps;
   touched[index_of_lane(steps_[index_of(step)].lane)] = static_cast<std::int64_t>(index_of(step));
   return StepId{static_cast<std::uint32_t>(end(index_of(step), touched))};
+}
+
+StepId BlockLifetimes::of_stored(StepId store) const {
+  return StepId{static_cast<std::uint32_t>(asked_end(index_of(store)) - 1)};
 }
 
 bool BlockLifetimes::may_reuse_in_place(const LiveInterval& interval) const {

@@ -46,6 +46,10 @@ class BlockLifetimes {
   StepId of(const LiveInterval& interval) const;
   // Returns the last step in which the bytes of the step's workspace are reserved.
   StepId of_workspace(StepId step) const;
+  // Returns the last step in which the host bytes of a stored tensor are reserved: the Store, or
+  // the step before the first one that waits for it by a wait of the caller, if that is not behind
+  // its Load.
+  StepId of_stored(StepId store) const;
   // Returns whether the last step that touches the interval may write its result in place: a
   // compute step may if it waits for no step of another lane for that.
   bool may_reuse_in_place(const LiveInterval& interval) const;
@@ -53,14 +57,15 @@ class BlockLifetimes {
  private:
   void find_swaps(const Graph& graph);
   std::size_t end(std::size_t last, const VectorClock& touched) const;
+  std::size_t asked_end(std::size_t last) const;
 
   const std::vector<Step>& steps_;
   // Indexed by StepId: the clock of each step at its start, from all data dependences.
   std::vector<VectorClock> known_;
   SyncPoints met_;    // of compute steps
   SyncPoints asked_;  // of all steps, from the caller's waits alone
-  // For each Offload that ends a reservation, by StepId: the next Fetch of the tensor, or the
-  // number of steps if there is none.
+  // For each Offload or Store that ends a reservation, by StepId: the next Fetch or Load of the
+  // tensor, or the number of steps if there is none.
   std::vector<std::optional<std::size_t>> back_;
 };
 

@@ -5,8 +5,8 @@
 namespace cnn {
 
 std::string_view name_of(Lane lane) {
-  constexpr std::array<std::string_view, lane_count> names{"compute", "side", "copy_out", "copy_in",
-                                                           "communicate"};
+  constexpr std::array<std::string_view, lane_count> names{"compute", "side",        "copy_out",
+                                                           "copy_in", "communicate", "disk"};
   return names.at(static_cast<std::size_t>(lane));
 }
 

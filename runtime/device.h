@@ -13,9 +13,9 @@
 namespace cnn {
 
 // Independent queues of work on a device. side: work that may overlap compute (weight gradients,
-// branches of a network).
-enum class Lane : std::uint8_t { compute, side, copy_out, copy_in, communicate };
-inline constexpr std::size_t lane_count = 5;
+// branches of a network). disk: reads and writes of a file, between it and host memory.
+enum class Lane : std::uint8_t { compute, side, copy_out, copy_in, communicate, disk };
+inline constexpr std::size_t lane_count = 6;
 std::string_view name_of(Lane lane);
 
 // Move-only owner of device memory or of host memory that a device copies from at full speed.

@@ -90,13 +90,16 @@ class Executor::Resolver {
       issue.from = view.data;
       issue.bytes = view.desc.bytes();
       issue.to = host_home(offload->tensor, id);  // null for an input: the host has it
-    } else {
-      const TensorId tensor = std::get<Fetch>(action).tensor;
-      const TensorView view = operand(tensor, id, issue);
+    } else if (const auto* fetch = std::get_if<Fetch>(&action)) {
+      const TensorView view = operand(fetch->tensor, id, issue);
       issue.to = view.data;
       issue.bytes = view.desc.bytes();
-      issue.input = input_of_[index_of(tensor)];
-      issue.from = host_home(tensor, id);
+      issue.input = input_of_[index_of(fetch->tensor)];
+      issue.from = host_home(fetch->tensor, id);
+    } else if (const auto* store = std::get_if<Store>(&action)) {
+      issue.from = transfer(store->tensor, id, issue);
+    } else {
+      issue.to = transfer(std::get<Load>(action).tensor, id, issue);
     }
     return issue;
   }
@@ -115,6 +118,15 @@ class Executor::Resolver {
     if (const Block* block = index_.workspace(compute.node, id)) {
       issue.operands.workspace = {place(*block, issue), block->bytes};
     }
+  }
+
+  // Sets the place in the file and returns the one in host memory.
+  std::byte* transfer(TensorId tensor, StepId step, Issue& issue) const {
+    const Block& block = *index_.disk(tensor);
+    issue.file = executor_.disk_;
+    issue.file_offset = block.offset;
+    issue.bytes = block.bytes;
+    return host_home(tensor, step);
   }
 
   TensorView operand(TensorId tensor, StepId step, Issue& issue) const {
@@ -153,6 +165,7 @@ Executor::Executor(Program program, Device& device, Variables& variables,
     : program_(std::move(program)),
       device_(&device),
       records_(options.record && !options.wait_for_each && !options.verify),
+      disk_(options.disk),
       waits_for_each_(options.wait_for_each || options.verify),
       arena_(arena),
       host_arena_(options.host_arena) {
@@ -163,10 +176,19 @@ Executor::Executor(Program program, Device& device, Variables& variables,
   }
   check_arena(arena_, memory.device_bytes, "arena");
   check_arena(host_arena_, memory.host_bytes, "host arena");
+  check_disk();
   place_results(device);
   resolve(device, variables, options.max_compute_stream_copy_bytes);
   if (options.verify && !used_streams_.empty()) {
     watch_ = std::make_unique<MemoryWatch>(program_.plan, device, arena_, host_arena_);
+  }
+}
+
+void Executor::check_disk() const {
+  if (program_.plan.memory.disk_bytes > 0) {
+    check(disk_ != nullptr, "the plan stores tensors on a disk, but the executor has no file");
+    check(reinterpret_cast<std::uintptr_t>(host_arena_.data()) % disk_alignment == 0,
+          "the host arena of a plan that stores tensors is not aligned for direct I/O");
   }
 }
 
@@ -419,6 +441,16 @@ void Executor::enqueue(const Issue& issue, std::span<const TensorView> inputs) {
   measured_peak_ = std::max(measured_peak_, issue.arena_end);
   if (issue.kernel != nullptr) {
     issue.kernel->run(*issue.stream, issue.operands);
+    return;
+  }
+  if (issue.file != nullptr) {
+    issue.stream->host([&issue] {
+      if (issue.to == nullptr) {
+        issue.file->write({issue.from, issue.bytes}, issue.file_offset);
+      } else {
+        issue.file->read({issue.to, issue.bytes}, issue.file_offset);
+      }
+    });
     return;
   }
   const std::byte* from = issue.input ? inputs[*issue.input].data : issue.from;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/disk_file.h"
 #include "runtime/kernel.h"
 #include "runtime/memory_watch.h"
 #include "runtime/node_observer.h"
@@ -38,6 +39,9 @@ struct ExecutorOptions {
   // Host memory for swapped tensors, from Device::allocate_host: at least plan.memory.host_bytes,
   // 64-byte aligned; executors may share it like the arena. Empty: the executor allocates it.
   std::span<std::byte> host_arena = {};
+  // The file of stored tensors, with plan.memory.disk_bytes reserved; it must outlive the executor.
+  // May be null if the plan stores none.
+  const DiskFile* disk = nullptr;
 };
 
 // Issues a program's steps on its lanes, in every training step. The constructor resolves operands
@@ -83,7 +87,7 @@ class Executor {
   struct Stamps {
     Clock::time_point start, end;
   };
-  // A step with all its addresses. At most one of kernel and copy is set; with neither, there is
+  // A step with all its addresses. At most one of kernel, copy and file is set; with none, there is
   // nothing to do, as for an Offload of an input.
   struct Issue {
     Stream* stream = nullptr;
@@ -100,6 +104,9 @@ class Executor {
     std::size_t bytes = 0;
     std::optional<std::size_t> input;  // copied from this input of the run instead of `from`
     std::size_t arena_end = 0;         // of the operands that lie in the arena
+    // Set if the step writes `from` to this file, or reads `to` from it.
+    const DiskFile* file = nullptr;
+    std::size_t file_offset = 0;
   };
   // A recording of the step with its inputs at these addresses.
   struct Recorded {
@@ -109,6 +116,7 @@ class Executor {
   static constexpr std::size_t max_recordings = 4;  // feeders rotate through fewer buffers
   class Resolver;
 
+  void check_disk() const;
   void place_results(Device& device);
   void resolve(Device& device, const Variables& variables,
                std::size_t max_compute_stream_copy_bytes);
@@ -131,6 +139,7 @@ class Executor {
   Program program_;
   Device* device_;
   bool records_;  // false once the device has declined or failed to record
+  const DiskFile* disk_;
   bool waits_for_each_;
   std::string why_not_recorded_;
   bool warm_ = false;  // a run has succeeded: libraries have done their lazy loading

@@ -132,6 +132,9 @@ class Linker {
         host_.touched[*on_host][lane_] = step_;
       }
     });
+    if (const auto moved = moved_by_disk(action)) {
+      host_.touched[host_interval_[index_of(*moved)].value()][lane_] = step_;
+    }
   }
 
   std::size_t stay_of(TensorId tensor) const {

@@ -102,7 +102,8 @@ class LivenessScan {
         redefined_(graph, schedule),
         current_(graph.tensors().size()),
         made_(graph.tensors().size()),
-        on_host_(graph.tensors().size()) {
+        on_host_(graph.tensors().size()),
+        on_disk_(graph.tensors().size()) {
     for (const TensorId input : graph.inputs()) {
       on_host_[index_of(input)] = true;
     }
@@ -119,12 +120,25 @@ class LivenessScan {
     if (const auto* offload = std::get_if<Offload>(&action)) {
       on_host_[index_of(offload->tensor)] = true;
       current_[index_of(offload->tensor)].reset();
+    } else if (const auto* store = std::get_if<Store>(&action)) {
+      move(step, action, on_host_[index_of(store->tensor)], on_disk_[index_of(store->tensor)]);
+      on_host_[index_of(store->tensor)] = false;
+    } else if (const auto* load = std::get_if<Load>(&action)) {
+      move(step, action, on_disk_[index_of(load->tensor)], on_host_[index_of(load->tensor)]);
     }
   }
 
   std::vector<LiveInterval> intervals() { return std::move(intervals_); }
 
  private:
+  void move(StepId step, const Action& action, bool is_there,
+            std::vector<bool>::reference arrives) {
+    if (!is_there) {
+      fail(step, action, "has no copy to move");
+    }
+    arrives = true;
+  }
+
   void touch(StepId step, const Action& action, const Access& access) {
     const bool shares = graph_.shares_bytes(access.tensor);
     const TensorId root = graph_.root_of(access.tensor);
@@ -163,7 +177,7 @@ class LivenessScan {
   Redefinitions redefined_;
   std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: index in intervals_
   std::vector<bool> made_;                           // by TensorId: has been defined
-  std::vector<bool> on_host_;                        // by TensorId
+  std::vector<bool> on_host_, on_disk_;              // by TensorId
   std::vector<LiveInterval> intervals_;
 };
 

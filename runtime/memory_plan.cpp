@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/access.h"
 #include "runtime/block_lifetimes.h"
+#include "runtime/error.h"
 #include "runtime/liveness.h"
 #include "runtime/placement.h"
 
@@ -32,9 +34,14 @@ class Planner {
     return std::move(plan_);
   }
 
+  std::size_t place_on_host() {
+    place_host_blocks();
+    return plan_.host_bytes;
+  }
+
   PeakMemory peak() const {
     return {.device_bytes = lower_bound(intervals_of(chains_)),
-            .host_bytes = lower_bound(intervals_of(plan_.host_blocks))};
+            .host_bytes = lower_bound(host_intervals())};
   }
 
  private:
@@ -149,14 +156,25 @@ class Planner {
     plan_.lower_bound_bytes = std::min(lower_bound(intervals), plan_.device_bytes);
   }
 
-  // Adds a block from each Offload of an activation to the last Fetch before the next Offload.
-  // Inputs and outputs have separate host memory.
+  // Adds a block from each Offload of an activation to its Store, or to the last Fetch before the
+  // next Offload, and from each Load to the last Fetch behind it. Inputs and outputs have separate
+  // host memory.
   void add_host_blocks() {
     std::vector<bool> has_home(graph_.tensors().size());
     for (const Output& output : graph_.outputs()) {
       has_home[index_of(output.tensor)] = true;
     }
+    find_stored();
     std::vector<std::optional<std::size_t>> current(graph_.tensors().size());
+    const auto begin = [&](TensorId tensor, StepId step) {
+      const std::size_t bytes = graph_.info(tensor).desc.bytes();
+      current[index_of(tensor)] = plan_.host_blocks.size();
+      plan_.host_blocks.push_back(
+          {.owner = tensor,
+           .first = step,
+           .last = step,
+           .bytes = stored_[index_of(tensor)] ? round_up(bytes, disk_alignment) : bytes});
+    };
     for (std::size_t s = 0; s < schedule_.steps.size(); ++s) {
       const StepId step{static_cast<std::uint32_t>(s)};
       const Action& action = schedule_.steps[s].action;
@@ -167,16 +185,66 @@ class Planner {
       } else if (const auto* offload = std::get_if<Offload>(&action)) {
         const TensorInfo& info = graph_.info(offload->tensor);
         if (info.role == Role::activation && !has_home[index_of(offload->tensor)]) {
-          current[index_of(offload->tensor)] = plan_.host_blocks.size();
-          plan_.host_blocks.push_back(
-              {.owner = offload->tensor, .first = step, .last = step, .bytes = info.desc.bytes()});
+          begin(offload->tensor, step);
         }
+      } else if (const auto* store = std::get_if<Store>(&action)) {
+        plan_.host_blocks[host_copy(current, store->tensor)].last = holds_.of_stored(step);
+        current[index_of(store->tensor)].reset();
+      } else if (const auto* load = std::get_if<Load>(&action)) {
+        begin(load->tensor, step);
       }
     }
   }
 
+  // Gives each stored tensor a place of its own in the file: disks are large, and nothing waits for
+  // the bytes of another tensor.
+  void find_stored() {
+    stored_.assign(graph_.tensors().size(), false);
+    for (std::uint32_t s = 0; s < schedule_.steps.size(); ++s) {
+      const std::optional<TensorId> moved = moved_by_disk(schedule_.steps[s].action);
+      if (!moved) {
+        continue;
+      }
+      const StepId step{s};
+      if (stored_[index_of(*moved)]) {
+        const auto block = std::ranges::find(plan_.disk_blocks,
+                                             std::variant<TensorId, NodeId>(*moved), &Block::owner);
+        block->last = step;
+        continue;
+      }
+      stored_[index_of(*moved)] = true;
+      const std::size_t bytes = round_up(graph_.info(*moved).desc.bytes(), disk_alignment);
+      plan_.disk_blocks.push_back({.owner = *moved,
+                                   .first = step,
+                                   .last = step,
+                                   .offset = plan_.disk_bytes,
+                                   .bytes = bytes});
+      plan_.disk_bytes += bytes;
+    }
+  }
+
+  std::size_t host_copy(const std::vector<std::optional<std::size_t>>& current,
+                        TensorId tensor) const {
+    const auto block = current[index_of(tensor)];
+    if (!block) {
+      throw Error("the schedule stores " + graph_.info(tensor).name +
+                  ", which has no copy on the host");
+    }
+    return *block;
+  }
+
+  // Sizes are multiples of the disk's alignment beside stored tensors, so that all offsets are.
+  std::vector<Interval> host_intervals() const {
+    std::vector<Interval> intervals = intervals_of(plan_.host_blocks);
+    for (Interval& interval : intervals) {
+      interval.bytes =
+          plan_.disk_blocks.empty() ? interval.bytes : round_up(interval.bytes, disk_alignment);
+    }
+    return intervals;
+  }
+
   void place_host_blocks() {
-    const Placement placement = cnn::place(intervals_of(plan_.host_blocks));
+    const Placement placement = cnn::place(host_intervals());
     std::size_t placed = 0;
     for (Block& block : plan_.host_blocks) {
       if (block.bytes > 0) {
@@ -195,6 +263,7 @@ class Planner {
   std::vector<Chain> chains_;
   std::vector<std::size_t> chain_of_;             // by block of a tensor; a block is an interval
   std::vector<std::optional<std::size_t>> live_;  // by TensorId: the block of its latest interval
+  std::vector<bool> stored_;                      // by TensorId: goes to the disk
 };
 
 }  // namespace
@@ -219,11 +288,17 @@ PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
   return Planner(graph, schedule, workspace).peak();
 }
 
+std::size_t host_arena_bytes(const Graph& graph, const Schedule& schedule) {
+  const std::vector<std::size_t> no_workspaces(graph.nodes().size());
+  return Planner(graph, schedule, no_workspaces).place_on_host();
+}
+
 BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
     : graph_(graph),
       tensors_(graph.tensors().size()),
       workspaces_(graph.nodes().size()),
-      hosts_(graph.tensors().size()) {
+      hosts_(graph.tensors().size()),
+      disks_(graph.tensors().size()) {
   for (const Block& block : memory.blocks) {
     if (const auto* tensor = std::get_if<TensorId>(&block.owner)) {
       tensors_.at(index_of(*tensor)).push_back(&block);
@@ -233,6 +308,9 @@ BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
   }
   for (const Block& block : memory.host_blocks) {
     hosts_.at(index_of(std::get<TensorId>(block.owner))).push_back(&block);
+  }
+  for (const Block& block : memory.disk_blocks) {
+    disks_.at(index_of(std::get<TensorId>(block.owner))) = &block;
   }
 }
 
@@ -256,5 +334,6 @@ const Block* BlockIndex::workspace(NodeId id, StepId step) const {
 const Block* BlockIndex::host(TensorId id, StepId step) const {
   return at(hosts_[index_of(id)], step);
 }
+const Block* BlockIndex::disk(TensorId id) const { return disks_[index_of(id)]; }
 
 }  // namespace cnn

@@ -14,6 +14,9 @@ struct Schedule;
 
 inline constexpr std::size_t alignment = 64;  // of every tensor and workspace, in bytes
 constexpr std::size_t aligned(std::size_t bytes) { return round_up(bytes, alignment); }
+// Direct I/O transfers multiples of this many bytes, from and to such offsets of a file and such
+// addresses of host memory. It is the page size, which suffices for all common disks.
+inline constexpr std::size_t disk_alignment = 4096;
 
 // Bytes at a fixed offset of the arena from the start of step `first` to the end of step `last`:
 // the last step that uses them, or a later one, so that no compute step waits for another lane only
@@ -30,8 +33,12 @@ struct MemoryPlan {
   std::vector<Block> blocks;
   std::size_t device_bytes = 0;       // size of the arena: the highest end of a block
   std::size_t lower_bound_bytes = 0;  // maximum over the steps of the aligned bytes live in it
-  std::vector<Block> host_blocks;     // swapped activations in the pinned host arena
+  // Swapped activations in the pinned host arena. A tensor that goes on to the disk is there until
+  // its Store has ended, and again from its Load on.
+  std::vector<Block> host_blocks;
   std::size_t host_bytes = 0;
+  std::vector<Block> disk_blocks;  // stored activations in a file; each has its own place
+  std::size_t disk_bytes = 0;
 };
 
 // workspace: bytes by NodeId. A node's output takes over the block of an input if the op permits it
@@ -49,6 +56,10 @@ struct PeakMemory {
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
 
+// Returns the host bytes of plan_memory() in a fraction of its time, which the device's blocks
+// take.
+std::size_t host_arena_bytes(const Graph& graph, const Schedule& schedule);
+
 // Returns whether the planner may let this output of a node reuse the bytes of this input, at the
 // end of the input's live interval.
 bool may_reuse_in_place(const Graph& graph, const Node& node, std::size_t input,
@@ -63,12 +74,14 @@ class BlockIndex {
   const Block* tensor(TensorId id, StepId step) const;
   const Block* workspace(NodeId id, StepId step) const;  // of the step's node
   const Block* host(TensorId id, StepId step) const;     // of a swapped tensor, in the host arena
+  const Block* disk(TensorId id) const;                  // of a stored tensor, in the file
 
  private:
   static const Block* at(const std::vector<const Block*>& blocks, StepId step);
 
   const Graph& graph_;
   std::vector<std::vector<const Block*>> tensors_, workspaces_, hosts_;
+  std::vector<const Block*> disks_;
 };
 
 }  // namespace cnn

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
+#include "runtime/access.h"
 #include "runtime/program.h"
 
 namespace cnn {
@@ -41,9 +43,10 @@ class PlanText {
       }
     } else if (const auto* offload = std::get_if<Offload>(&step.action)) {
       tensor(offload->tensor, index_.tensor(offload->tensor, id));
-    } else {
-      const TensorId fetched = std::get<Fetch>(step.action).tensor;
-      tensor(fetched, index_.tensor(fetched, id));
+    } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
+      tensor(fetch->tensor, index_.tensor(fetch->tensor, id));
+    } else if (const std::optional<TensorId> moved = moved_by_disk(step.action)) {
+      tensor(*moved, index_.disk(*moved));
     }
     for (std::size_t i = 0; i < step.after.size(); ++i) {
       out_ << (i == 0 ? "  after " : ", ") << index_of(step.after[i]);
@@ -83,6 +86,9 @@ class PlanText {
     line("step lower bound", memory.lower_bound_bytes);
     line("largest workspace", workspace);
     line("swapped to the host", memory.host_bytes);
+    if (memory.disk_bytes > 0) {
+      line("swapped to the disk", memory.disk_bytes);
+    }
   }
 
   const StepPlan& plan_;

@@ -192,6 +192,10 @@ struct Describe {
   std::string operator()(const Fetch& fetch) const {
     return "fetch " + graph.info(fetch.tensor).name;
   }
+  std::string operator()(const Store& store) const {
+    return "store " + graph.info(store.tensor).name;
+  }
+  std::string operator()(const Load& load) const { return "load " + graph.info(load.tensor).name; }
 };
 
 }  // namespace

@@ -19,7 +19,13 @@ struct Offload {
 struct Fetch {
   TensorId tensor{};  // host -> device. Inputs start on the host, so a batch arrives this way.
 };
-using Action = std::variant<Compute, Offload, Fetch>;
+struct Store {
+  TensorId tensor{};  // host -> disk, of an offloaded tensor; its host bytes are free afterwards
+};
+struct Load {
+  TensorId tensor{};  // disk -> host, of a stored tensor that a Fetch needs again
+};
+using Action = std::variant<Compute, Offload, Fetch, Store, Load>;
 
 struct Step {
   Action action;

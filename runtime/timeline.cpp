@@ -24,6 +24,12 @@ struct Duration {
   double operator()(const Fetch& fetch) const {
     return copy(fetch.tensor, costs.in_bytes_per_second);
   }
+  double operator()(const Store& store) const {
+    return copy(store.tensor, costs.store_bytes_per_second);
+  }
+  double operator()(const Load& load) const {
+    return copy(load.tensor, costs.load_bytes_per_second);
+  }
   double copy(TensorId tensor, double bytes_per_second) const {
     const auto bytes = static_cast<double>(graph.info(tensor).desc.bytes());
     return bytes_per_second > 0 ? costs.copy_latency + bytes / bytes_per_second : 0;
@@ -178,6 +184,9 @@ std::string chrome_trace(const StepPlan& plan, const Timeline& timeline, std::st
       << "\n"
       << R"({"name":"process_name","ph":"M","pid":0,"args":{"name":)" << json_string(title) << "}}";
   for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    if (static_cast<Lane>(lane) == Lane::disk && plan.memory.disk_bytes == 0) {
+      continue;
+    }
     out << ",\n"
         << R"({"name":"thread_name","ph":"M","pid":0,"tid":)" << lane << R"(,"args":{"name":)"
         << json_string(name_of(static_cast<Lane>(lane))) << "}}";

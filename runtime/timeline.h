@@ -21,7 +21,8 @@ struct Costs {
   // Both directions together while both are busy, shared in proportion; 0: the directions do not
   // slow each other down.
   double both_bytes_per_second = 0;
-  double copy_latency = 0;  // seconds per copy
+  double copy_latency = 0;                                       // seconds per copy
+  double store_bytes_per_second = 0, load_bytes_per_second = 0;  // of a disk; 0: no time
 };
 
 // Simulates the lanes of a plan with given costs and the waits that the executor obeys. Throws

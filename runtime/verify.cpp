@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "runtime/access.h"
@@ -69,7 +70,7 @@ class Verifier {
       VectorClock written = no_steps, touched = no_steps;
     };
     std::vector<History> device(graph_.tensors().size());
-    std::vector<History> host(graph_.tensors().size());
+    std::vector<History> host(graph_.tensors().size()), disk(graph_.tensors().size());
     const auto use = [&](History& history, StepId step, bool writes, TensorId tensor) {
       const std::size_t lane = index_of_lane(steps_[index_of(step)].lane);
       const auto now = static_cast<std::int64_t>(index_of(step));
@@ -96,6 +97,12 @@ class Verifier {
         use(host[index_of(offload->tensor)], id(s), true, offload->tensor);
       } else if (const auto* fetch = std::get_if<Fetch>(&steps_[s].action)) {
         use(host[index_of(fetch->tensor)], id(s), false, fetch->tensor);
+      } else if (const auto* store = std::get_if<Store>(&steps_[s].action)) {
+        use(host[index_of(store->tensor)], id(s), false, store->tensor);
+        use(disk[index_of(store->tensor)], id(s), true, store->tensor);
+      } else if (const auto* load = std::get_if<Load>(&steps_[s].action)) {
+        use(disk[index_of(load->tensor)], id(s), false, load->tensor);
+        use(host[index_of(load->tensor)], id(s), true, load->tensor);
       }
     }
   }
@@ -135,6 +142,7 @@ class Verifier {
     }
     check_places(plan_.memory.blocks, plan_.memory.device_bytes, "arena");
     check_places(plan_.memory.host_blocks, plan_.memory.host_bytes, "host arena");
+    check_places(plan_.memory.disk_blocks, plan_.memory.disk_bytes, "file");
   }
 
   void check_places(const std::vector<Block>& blocks, std::size_t size,
@@ -215,19 +223,26 @@ class Verifier {
     for (const Output& output : graph_.outputs()) {
       has_home[index_of(output.tensor)] = true;
     }
+    const auto touch = [&](TensorId tensor, StepId step, std::size_t bytes) {
+      const Block* block = index.host(tensor, step);
+      if (block == nullptr || block->bytes < bytes) {
+        fail("no host block holds " + name(tensor) + " in " + name(step));
+      }
+      touched[static_cast<std::size_t>(block - blocks.data())]
+             [index_of_lane(steps_[index_of(step)].lane)] =
+                 static_cast<std::int64_t>(index_of(step));
+    };
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       for (const Access& access : accesses(graph_, steps_[s].action)) {
         const TensorInfo& info = graph_.info(access.tensor);
-        if (std::holds_alternative<Compute>(steps_[s].action) || info.role != Role::activation ||
-            has_home[index_of(access.tensor)]) {
-          continue;
+        if (!std::holds_alternative<Compute>(steps_[s].action) && info.role == Role::activation &&
+            !has_home[index_of(access.tensor)]) {
+          touch(access.tensor, id(s), info.desc.bytes());
         }
-        const Block* block = index.host(access.tensor, id(s));
-        if (block == nullptr || block->bytes < info.desc.bytes()) {
-          fail("no host block holds " + info.name + " in " + name(id(s)));
-        }
-        touched[static_cast<std::size_t>(block - blocks.data())][index_of_lane(steps_[s].lane)] =
-            static_cast<std::int64_t>(s);
+      }
+      if (const std::optional<TensorId> moved = moved_by_disk(steps_[s].action)) {
+        touch(*moved, id(s), transferred_bytes(*moved));
+        check_transfer(id(s), *index.host(*moved, id(s)), index.disk(*moved));
       }
     }
     for_overlapping(blocks, [&](std::size_t a, std::size_t b) {
@@ -238,6 +253,24 @@ class Verifier {
       check_known(blocks[b].first, touched[a],
                   "the last use of the host copy of " + name(blocks[a]));
     });
+    for_overlapping(plan_.memory.disk_blocks, [&](std::size_t a, std::size_t b) {
+      fail(name(plan_.memory.disk_blocks[a]) + " and " + name(plan_.memory.disk_blocks[b]) +
+           " share bytes on the disk");
+    });
+  }
+
+  std::size_t transferred_bytes(TensorId tensor) const {
+    return round_up(graph_.info(tensor).desc.bytes(), disk_alignment);
+  }
+
+  // Checks what direct I/O asks for: aligned places and whole units on both sides.
+  void check_transfer(StepId step, const Block& host, const Block* disk) const {
+    if (disk == nullptr || disk->bytes < transferred_bytes(std::get<TensorId>(host.owner))) {
+      fail("no block of the file holds the tensor of " + name(step));
+    }
+    if (host.offset % disk_alignment != 0 || disk->offset % disk_alignment != 0) {
+      fail(name(step) + " moves bytes at an offset that direct I/O refuses");
+    }
   }
 
   const StepPlan& plan_;

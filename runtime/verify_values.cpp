@@ -114,13 +114,17 @@ class ValueVerifier {
       }
     }
     std::vector<int> now(total.size());
-    std::vector<int> host(total.size());
+    std::vector<int> host(total.size()), disk(total.size());
     std::vector<std::optional<int>> left(total.size());  // version at the last Offload
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       if (const auto* compute = std::get_if<Compute>(&steps_[s].action)) {
         check_versions_of(id(s), expected[index_of(compute->node)], now);
       } else if (const auto* fetch = std::get_if<Fetch>(&steps_[s].action)) {
         now[index_of(fetch->tensor)] = host[index_of(fetch->tensor)];
+      } else if (const auto* store = std::get_if<Store>(&steps_[s].action)) {
+        disk[index_of(store->tensor)] = host[index_of(store->tensor)];
+      } else if (const auto* load = std::get_if<Load>(&steps_[s].action)) {
+        host[index_of(load->tensor)] = disk[index_of(load->tensor)];
       } else {
         const std::size_t tensor = index_of(std::get<Offload>(steps_[s].action).tensor);
         if (graph_.tensors()[tensor].role != Role::input) {  // an input stays as the host gave it

@@ -59,7 +59,10 @@ VectorClock HappensBefore::add(const Step& step) {
 }
 
 DataOrder::DataOrder(const Graph& graph)
-    : graph_(graph), device_(graph.tensors().size()), host_(graph.tensors().size()) {}
+    : graph_(graph),
+      device_(graph.tensors().size()),
+      host_(graph.tensors().size()),
+      disk_(graph.tensors().size()) {}
 
 VectorClock DataOrder::needs(std::size_t index, const Step& step) {
   step_ = static_cast<std::int64_t>(index);
@@ -76,6 +79,12 @@ VectorClock DataOrder::needs(std::size_t index, const Step& step) {
     use(host_[index_of(offload->tensor)], true, need);
   } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
     use(host_[index_of(fetch->tensor)], false, need);
+  } else if (const auto* store = std::get_if<Store>(&step.action)) {
+    use(host_[index_of(store->tensor)], false, need);
+    use(disk_[index_of(store->tensor)], true, need);
+  } else if (const auto* load = std::get_if<Load>(&step.action)) {
+    use(disk_[index_of(load->tensor)], false, need);
+    use(host_[index_of(load->tensor)], true, need);
   }
   return need;
 }

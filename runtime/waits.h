@@ -13,7 +13,7 @@ namespace cnn {
 // A vector clock over lanes: for each lane its last finished step, -1 for none. A lane runs in
 // order, so its component stands for all earlier steps of the lane too.
 using VectorClock = std::array<std::int64_t, lane_count>;
-inline constexpr VectorClock no_steps{-1, -1, -1, -1, -1};
+inline constexpr VectorClock no_steps{-1, -1, -1, -1, -1, -1};
 
 constexpr std::size_t index_of_lane(Lane lane) { return static_cast<std::size_t>(lane); }
 
@@ -34,7 +34,8 @@ class HappensBefore {
   VectorClock finish(Lane lane, const VectorClock& known);
 
   std::vector<VectorClock> after_;
-  std::array<VectorClock, lane_count> lanes_{no_steps, no_steps, no_steps, no_steps, no_steps};
+  std::array<VectorClock, lane_count> lanes_{no_steps, no_steps, no_steps,
+                                             no_steps, no_steps, no_steps};
 };
 
 // Makes `into` the component-wise maximum of both clocks.
@@ -66,6 +67,7 @@ class DataOrder {
   const Graph& graph_;
   std::vector<History> device_;  // by TensorId of roots: the latest interval, or the variable
   std::vector<History> host_;    // by TensorId: the copy on the host
+  std::vector<History> disk_;    // by TensorId: the copy on the disk
   std::int64_t step_ = 0;
   std::size_t lane_ = 0;
 };

@@ -339,9 +339,10 @@ struct LmsFlags {
   BatchSlices slices;
   LmsVariants variants = LmsVariants::same;
   LmsVariables variables = LmsVariables::automatic;
-  int exclude = 0, limit = 0;     // MB of device memory
-  double mem_ratio = 1;           // fraction of device memory to plan with
-  std::optional<int> host_limit;  // MB
+  int exclude = 0, limit = 0;       // MB of device memory
+  double mem_ratio = 1;             // fraction of device memory to plan with
+  std::optional<int> host_limit;    // MB
+  std::optional<std::string> disk;  // folder for what the host has no room for
   bool simulate_only = false;
   std::optional<std::string> plan_file, plan_out, trace;  // paths
   bool verify = false;

@@ -65,6 +65,13 @@ constexpr NoEffectRule no_device{
 constexpr NoEffectRule no_cpu{[](const Config& c) { return c.device != DeviceKind::cpu; },
                               "--device_memory_mb acts on a CPU only; use --lms_limit"};
 
+constexpr NoEffectRule no_host_tier{
+    [](const Config& c) {
+      return c.lms.enabled && c.device == DeviceKind::cpu && !c.lms.device_memory_mb;
+    },
+    "--lms_disk acts behind a device with memory of its own: a GPU, or a CPU with "
+    "--device_memory_mb"};
+
 constexpr Flag lms_rows[] = {
     {.name = "lms",
      .help = "train what does not fit: move activations to host memory and back, or compute them "
@@ -148,6 +155,11 @@ constexpr Flag lms_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::host_limit>,
      .no_effect = {no_lms}},
+    {.name = "lms_disk",
+     .help = "folder for a temporary file that takes what the host has no room for; its speed is "
+             "measured at start and planned with",
+     .member = &at<&Config::lms, &LmsFlags::disk>,
+     .no_effect = {no_lms, no_host_tier}},
     {.name = "lms_excl_ops",
      .help = "tensors whose names match one of these regular expressions stay",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::excluded_ops>,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "bench/machine/simulated_backend.h"
 #include "runtime/error.h"
@@ -38,7 +39,9 @@ std::vector<std::string> step_notes(const StepOptions& options) {
   return notes;
 }
 
-Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
+namespace {
+
+Backend made_backend(const Config& config, std::span<const BackendKind> kinds) {
   if (config.gpu.simulate) {
     return simulated_backend(config, find_backend(kinds, word_of(DeviceKind::gpu)));
   }
@@ -51,6 +54,19 @@ Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
     throw Error(fmt::format("--device={}: {}", device, missing));
   }
   return kind->make(config);
+}
+
+}  // namespace
+
+Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
+  Backend backend = made_backend(config, kinds);
+  if (config.lms.enabled && config.lms.disk && backend.has_own_memory()) {
+    backend.disk = measure_disk(*config.lms.disk);
+    if (std::string note = disk_note(*backend.disk); !note.empty()) {
+      backend.notes.push_back(std::move(note));
+    }
+  }
+  return backend;
 }
 
 }  // namespace cnn::bench

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/flags/config.h"
+#include "bench/machine/disk_speed.h"
 #include "bench/machine/machine_info.h"
 #include "bench/machine/telemetry.h"
 #include "runtime/communicator.h"
@@ -155,6 +156,8 @@ struct Backend {
   std::unique_ptr<TelemetrySource> telemetry;  // null if nothing can be measured
 
   std::optional<Link> link;  // to host memory, if the device has its own memory
+  // Behind host memory, if --lms_disk names a folder and the device has its own memory.
+  std::optional<DiskSpeed> disk;
   // The rates that LMS plans with before any kernel has run. Nothing: rates of a typical processor
   // with that many threads.
   std::optional<Ceilings> expected;

@@ -132,8 +132,45 @@ lms::PlannerOptions planner_options(const Config& config, const RankContext& con
           .budget = device_budget(config.lms, context),
           .resident_bytes = resident.variables + resident.staged,
           .host_bytes = host - std::min(host, resident.host_variables),
+          .disk_bytes = context.backend.disk ? context.backend.disk->free_bytes : 0,
           // Other ranks wait for the first one, which tells them that it has stopped.
           .stopped = context.rank == 0 ? &Interruption::signal_came : nullptr};
+}
+
+// Says what goes on from the host to the disk, where there is one.
+void add_disk_line(const LmsReport& report, std::vector<std::string>& lines) {
+  if (!report.disk_speed) {
+    return;
+  }
+  const DiskSpeed& disk = *report.disk_speed;
+  const lms::Summary& did = report.summary;
+  if (did.stored_tensors == 0) {
+    lines.push_back(
+        fmt::format("[LMS][0] {}: not needed, the host holds what is swapped", disk.label));
+    return;
+  }
+  constexpr double giga = 1e9;
+  lines.push_back(fmt::format(
+      "[LMS][0] {}: {} of the swapped tensors go on to the disk ({:.2f} GiB out, {:.2f} GiB in) by "
+      "{} I/O at {:.2f} and {:.2f} GB/s",
+      disk.label, did.stored_tensors, static_cast<double>(did.bytes_stored) / gib,
+      static_cast<double>(did.bytes_loaded) / gib, disk.is_direct ? "direct" : "ordinary",
+      disk.write_bytes_per_second / giga, disk.read_bytes_per_second / giga));
+}
+
+Json disk_json(const LmsReport& report) {
+  if (!report.disk_speed) {
+    return nullptr;
+  }
+  const DiskSpeed& disk = *report.disk_speed;
+  return {{"folder", disk.folder.string()},
+          {"direct_io", disk.is_direct},
+          {"swapped_tensors", report.summary.stored_tensors},
+          {"swapped_out_bytes", report.summary.bytes_stored},
+          {"swapped_in_bytes", report.summary.bytes_loaded},
+          {"file_bytes", report.disk},
+          {"out_bytes_per_second", disk.write_bytes_per_second},
+          {"in_bytes_per_second", disk.read_bytes_per_second}};
 }
 
 // Says how much of the step computes in slices.
@@ -156,6 +193,7 @@ LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
                        const DeviceMemory& resident, const layers::Slicing& slicing)
     : planner_(planner_options(config, context, resident, slicing)),
       budget_source_(source_of_budget(config.lms, context)),
+      disk_(context.backend.disk),
       slicing_(slicing),
       host_variable_bytes_(resident.host_variables) {
   const std::size_t limit = config.lms.limit * megabyte;
@@ -218,6 +256,11 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_.max_fused_grad_add_bytes = max_fused_grad_add_bytes_;
   report_.slicing = slicing_;
   report_.host_variable_bytes = host_variable_bytes_;
+  report_.disk_speed = disk_;
+  if (disk_) {
+    report_.disk_speed->write_bytes_per_second = costs.store_bytes_per_second;
+    report_.disk_speed->read_bytes_per_second = costs.load_bytes_per_second;
+  }
   for (lms::Note& note : report_.notes) {
     if (note.text == lms::took_text) {
       note.text = fmt::format(lms::took_text, lms::python_text(1e3 * planner_.policy_seconds()));
@@ -289,6 +332,10 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend) {
     costs.in_bytes_per_second = backend.link->in;
     costs.both_bytes_per_second = backend.link->both;
   }
+  if (backend.disk) {
+    costs.store_bytes_per_second = backend.disk->write_bytes_per_second;
+    costs.load_bytes_per_second = backend.disk->read_bytes_per_second;
+  }
   const Ceilings ceilings =
       backend.described ? backend.described->reached() : backend.expected.value_or(usual);
   for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
@@ -353,6 +400,7 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
       in_mib(report.peak), in_mib(report.peak), in_mib(report.live_peak),
       100 * (static_cast<double>(report.peak) / static_cast<double>(report.live_peak) - 1),
       static_cast<double>(report.host) / gib));
+  add_disk_line(report, lines);
   const double computing = report.compute_seconds + report.recompute_seconds;
   lines.push_back(fmt::format(
       "[LMS][0] predicted step {:.1f} ms (compute {:.1f}, stalls {:.1f}), lower bound {:.1f} ms, "
@@ -388,6 +436,7 @@ Json lms_json(const LmsReport& report) {
           {"swapped_tensors", report.summary.swapped_tensors},
           {"swapped_out_bytes", report.summary.bytes_out},
           {"swapped_in_bytes", report.summary.bytes_in},
+          {"disk", disk_json(report)},
           {"recomputed_nodes", report.summary.recomputed},
           {"predicted_peak_bytes", report.peak},
           {"predicted_step_seconds", report.predicted_seconds},

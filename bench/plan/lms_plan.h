@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/flags/json.h"
+#include "bench/machine/disk_speed.h"
 #include "bench/plan/lms_plan_file.h"
 #include "layers/passes/fuse_gradients.h"
 #include "layers/passes/slice_batch.h"
@@ -38,6 +39,8 @@ struct LmsReport : lms::PlanReport {
   std::size_t max_fused_grad_add_bytes = layers::any_size;
   layers::Slicing slicing;              // of the step along its batch
   std::size_t host_variable_bytes = 0;  // of variables that lie on the host
+  // Behind the host, with the speeds that the plan counts with. Nothing: there is no disk.
+  std::optional<DiskSpeed> disk_speed;
 
   // Returns whether the step runs by a plan: it needs one, or was given one.
   bool active() const { return necessary || !file.empty(); }
@@ -96,6 +99,7 @@ class LmsPlanner {
   lms::Planner planner_;
   std::string budget_source_;
   std::string unreached_limit_;
+  std::optional<DiskSpeed> disk_;
   std::size_t max_fused_grad_add_bytes_ = layers::any_size;
   layers::Slicing slicing_;
   std::size_t host_variable_bytes_ = 0;

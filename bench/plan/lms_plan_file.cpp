@@ -33,6 +33,8 @@ struct StepText {
   }
   std::string operator()(const Offload& offload) const { return copy("out", offload.tensor); }
   std::string operator()(const Fetch& fetch) const { return copy("in", fetch.tensor); }
+  std::string operator()(const Store& store) const { return copy("store", store.tensor); }
+  std::string operator()(const Load& load) const { return copy("load", load.tensor); }
   std::string copy(std::string_view way, TensorId tensor) const {
     return fmt::format("{} {} {}", way, index_of(tensor), graph.info(tensor).name);
   }
@@ -86,11 +88,19 @@ class StepReader {
     if (words[2] != graph_.info(tensor).name) {
       fail(line, at, fmt::format("names a tensor that is '{}' here", graph_.info(tensor).name));
     }
-    if (words[0] != "out" && words[0] != "in") {
-      fail(line, at, "begins with none of run, out and in");
+    if (words[0] == "out") {
+      return {.action = Offload{tensor}, .lane = Lane::copy_out, .after = {}};
     }
-    return words[0] == "out" ? Step{.action = Offload{tensor}, .lane = Lane::copy_out, .after = {}}
-                             : Step{.action = Fetch{tensor}, .lane = Lane::copy_in, .after = {}};
+    if (words[0] == "in") {
+      return {.action = Fetch{tensor}, .lane = Lane::copy_in, .after = {}};
+    }
+    if (words[0] == "store") {
+      return {.action = Store{tensor}, .lane = Lane::disk, .after = {}};
+    }
+    if (words[0] != "load") {
+      fail(line, at, "begins with none of run, out, in, store and load");
+    }
+    return {.action = Load{tensor}, .lane = Lane::disk, .after = {}};
   }
 
   static std::size_t number(const std::string& word, std::size_t below, const std::string& line,

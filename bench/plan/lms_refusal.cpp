@@ -87,9 +87,16 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
   }
   if (report.host > planner.limits().host) {
     return fmt::format(
-        "the plan of {} moves {} to the host, which has {} for it: raise --lms_host_limit, or let "
-        "--lms_policy=planned compute more again",
-        report.policy, amount(report.host), amount(planner.limits().host));
+        "the plan of {} moves {} to the host, which has {} for it: raise --lms_host_limit, {}or "
+        "let --lms_policy=planned compute more again",
+        report.policy, amount(report.host), amount(planner.limits().host),
+        flags.disk ? "" : "give --lms_disk a folder for the rest, ");
+  }
+  if (report.disk > planner.limits().disk) {
+    return fmt::format("the plan of {} moves {} to a disk, {}", report.policy, amount(report.disk),
+                       flags.disk ? fmt::format("and --lms_disk={} has {} free: use another folder",
+                                                *flags.disk, amount(planner.limits().disk))
+                                  : "so it needs --lms_disk with a folder");
   }
   if (!report.file.empty()) {
     return fmt::format("the plan of {} needs {}, {}: make one for this budget with --lms_plan_out",

@@ -44,8 +44,12 @@ void MeasuredCosts::add(const StepPlan& plan, const Timeline& timeline) {
       seconds_[index_of(compute->node)].push_back(seconds);
     } else if (const auto* offload = std::get_if<Offload>(&action)) {
       count(out_, offload->tensor, seconds);
+    } else if (const auto* fetch = std::get_if<Fetch>(&action)) {
+      count(in_, fetch->tensor, seconds);
+    } else if (const auto* store = std::get_if<Store>(&action)) {
+      count(stored_, store->tensor, seconds);
     } else {
-      count(in_, std::get<Fetch>(action).tensor, seconds);
+      count(loaded_, std::get<Load>(action).tensor, seconds);
     }
   }
   const lms::Stalls stalls = lms::stalls(graph, plan.schedule, timeline);
@@ -76,6 +80,8 @@ Costs MeasuredCosts::costs(const Costs& expected) const {
   if (costs.in_bytes_per_second > 0) {
     costs.in_bytes_per_second = in_.rate().value_or(costs.in_bytes_per_second);
   }
+  costs.store_bytes_per_second = stored_.rate().value_or(costs.store_bytes_per_second);
+  costs.load_bytes_per_second = loaded_.rate().value_or(costs.load_bytes_per_second);
   return costs;
 }
 
@@ -138,6 +144,14 @@ void LmsObserver::end(const RunEnd& end) {
   json["measured_in_bytes"] = static_cast<std::int64_t>(in);
   json["measured_out_bytes_per_second"] = or_null(timed_.out().rate());
   json["measured_in_bytes_per_second"] = or_null(timed_.in().rate());
+  if (timed_.stored().bytes > 0) {
+    console_.note(
+        fmt::format("[LMS][0] measured disk: out {}, in {}",
+                    moved_text(timed_.per_step(timed_.stored().bytes), timed_.stored().rate()),
+                    moved_text(timed_.per_step(timed_.loaded().bytes), timed_.loaded().rate())));
+    json["disk"]["measured_out_bytes_per_second"] = or_null(timed_.stored().rate());
+    json["disk"]["measured_in_bytes_per_second"] = or_null(timed_.loaded().rate());
+  }
 }
 
 }  // namespace cnn::bench

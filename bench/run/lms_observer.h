@@ -31,13 +31,15 @@ class MeasuredCosts {
   };
   const Copies& out() const { return out_; }  // of all steps
   const Copies& in() const { return in_; }
+  const Copies& stored() const { return stored_; }  // on the disk
+  const Copies& loaded() const { return loaded_; }
   lms::Stalls stalls() const;  // mean per step
   double per_step(double sum) const { return sum / static_cast<double>(steps_); }
 
  private:
   std::int64_t steps_ = 0;
   std::vector<std::vector<double>> seconds_;  // by NodeId
-  Copies out_, in_;
+  Copies out_, in_, stored_, loaded_;
   lms::Stalls stalls_;  // sums
 };
 

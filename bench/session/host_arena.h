@@ -4,6 +4,8 @@
 #include <span>
 
 #include "runtime/device.h"
+#include "runtime/divide_up.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::bench {
 
@@ -11,21 +13,22 @@ namespace cnn::bench {
 // concurrently.
 class HostArena {
  public:
-  // The device must outlive it.
-  explicit HostArena(Device& device) : device_(device) {}
+  // unit: the size of the arena is a multiple of it. The device must outlive the arena.
+  explicit HostArena(Device& device, std::size_t unit = alignment) : device_(device), unit_(unit) {}
 
   // Returns the whole arena, of at least so many bytes. Growing it invalidates earlier spans: no
   // executor may then use them.
   std::span<std::byte> at_least(std::size_t bytes) {
     if (buffer_.bytes() < bytes) {
       buffer_ = {};
-      buffer_ = device_.allocate_host(bytes);
+      buffer_ = device_.allocate_host(round_up(bytes, unit_));
     }
     return {buffer_.data(), buffer_.bytes()};
   }
 
  private:
   Device& device_;
+  std::size_t unit_;
   Buffer buffer_;
 };
 

@@ -257,7 +257,9 @@ void Session::allocate() {
   storage_ = context_.shared_memory ? context_.shared_memory(bytes)
                                     : context_.backend.device->allocate(bytes);
   prefault({storage_.data(), memory_.total()});
-  host_.emplace(*context_.backend.device);
+  disk_.emplace(context_.backend.disk);
+  // Direct I/O needs aligned memory; the arena ends at a guard page.
+  host_.emplace(*context_.backend.device, context_.backend.disk ? disk_alignment : alignment);
   prefault(host_->at_least(memory_.host - memory_.host_variables));
   if (memory_.host_variables > 0) {
     host_variables_ = context_.backend.device->allocate_host(memory_.host_variables);
@@ -290,7 +292,8 @@ ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_bef
   return {.arena = arena(),
           .staged = {storage_.data() + memory_.variables + staged_before,
                      staged_bytes(*program.plan.graph, context_.backend)},
-          .host = host_.value()};
+          .host = host_.value(),
+          .disk = &disk_.value()};
 }
 
 std::optional<Restored> Session::restore(const std::string& folder_or_path) {

@@ -14,6 +14,7 @@
 #include "bench/plan/lms_plan.h"
 #include "bench/plan/lms_plan_file.h"
 #include "bench/plan/variable_io.h"
+#include "bench/session/disk_arena.h"
 #include "bench/session/host_arena.h"
 #include "bench/session/restored.h"
 #include "bench/session/step_runner.h"
@@ -139,6 +140,7 @@ class Session {
   Buffer storage_;                  // variables on the device, staged inputs, then the arena
   Buffer host_variables_;           // empty if no variable lies on the host
   std::optional<HostArena> host_;
+  std::optional<DiskArena> disk_;
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;
   std::vector<std::string> notices_;

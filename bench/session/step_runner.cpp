@@ -40,6 +40,7 @@ StepRunner::StepRunner(Compiled compiled, const RankContext& context, Variables&
       variables_(variables),
       arena_(memory.arena),
       host_(memory.host),
+      disk_(memory.disk),
       batch_(compiled.batch),
       feeder_(std::move(feeder)) {
   const std::shared_ptr<const Graph> graph = compiled.plan.graph;
@@ -56,9 +57,9 @@ StepRunner::StepRunner(Compiled compiled, const RankContext& context, Variables&
     }
     stage_ = std::make_unique<InputStage>(*context.backend.device, inputs, memory.staged);
   }
-  const std::size_t host_bytes = compiled.plan.memory.host_bytes;
+  const ExecutorOptions chosen = options(compiled.plan.memory);
   executor_.emplace(make_program(std::move(compiled.plan), context.kernels),
-                    *context.backend.device, variables, arena_, options(host_bytes));
+                    *context.backend.device, variables, arena_, chosen);
   if (compiled.prologue) {
     prologue_.emplace(
         make_program(*std::move(compiled.prologue), context.kernels), *context.backend.device,
@@ -97,11 +98,12 @@ void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
   feeder_ = std::move(feeder);
 }
 
-ExecutorOptions StepRunner::options(std::size_t host_bytes) {
+ExecutorOptions StepRunner::options(const MemoryPlan& memory) {
   return {.record = context_.backend.steps.record,
           .wait_for_each = context_.backend.steps.wait_for_each,
           .verify = context_.backend.steps.verify,
-          .host_arena = host_.at_least(host_bytes)};
+          .host_arena = host_.at_least(memory.host_bytes),
+          .disk = disk_ == nullptr ? nullptr : disk_->at_least(memory.disk_bytes)};
 }
 
 void StepRunner::replan(StepPlan plan) {
@@ -109,9 +111,8 @@ void StepRunner::replan(StepPlan plan) {
   Program program = std::move(*executor_).release();
   executor_.reset();
   program.plan = std::move(plan);
-  const std::size_t host_bytes = program.plan.memory.host_bytes;
-  executor_.emplace(std::move(program), *context_.backend.device, variables_, arena_,
-                    options(host_bytes));
+  const ExecutorOptions chosen = options(program.plan.memory);
+  executor_.emplace(std::move(program), *context_.backend.device, variables_, arena_, chosen);
   for (NodeObserver* observer : observers_) {
     executor_->observe(*observer);
   }

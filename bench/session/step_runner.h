@@ -12,6 +12,7 @@
 #include "allreduce/progress.h"
 #include "bench/plan/compile.h"
 #include "bench/report/observer.h"
+#include "bench/session/disk_arena.h"
 #include "bench/session/host_arena.h"
 #include "data/feeder.h"
 #include "runtime/executor.h"
@@ -29,6 +30,7 @@ struct ProgramMemory {
   std::span<std::byte> arena;   // see Executor
   std::span<std::byte> staged;  // staged_bytes() of the graph
   HostArena& host;
+  DiskArena* disk = nullptr;  // null: no plan stores tensors
 };
 
 // One program with its source of examples: training, evaluation or forward only.
@@ -69,8 +71,7 @@ class StepRunner {
   std::size_t measured_peak_bytes() const;
 
  private:
-  // Returns executor options for a plan that uses so many bytes of the host.
-  ExecutorOptions options(std::size_t host_bytes);
+  ExecutorOptions options(const MemoryPlan& memory);
   void place_inputs(const Graph& graph, std::span<const std::int32_t> fixed_labels);
   double feed(std::int64_t global_step, double learning_rate);  // returns seconds waited for input
   void feed_from(const data::Batch& batch);
@@ -83,6 +84,7 @@ class StepRunner {
   Variables& variables_;
   std::span<std::byte> arena_;
   HostArena& host_;
+  DiskArena* disk_;
   std::int64_t batch_ = 0;
   std::chrono::steady_clock::time_point profile_start_;
   std::optional<double> exposed_ = 0;

@@ -104,7 +104,10 @@ void Team::build(Rank& rank, int number) {
   const int count = job_.config->num_gpus;
   Config placed = with_shared_link(*job_.config, peers_);
   placed.gpu.ordinal = (peers_ != nullptr ? peers_->local_rank() * count : 0) + number;
-  const Backend& backend = rank.backend.emplace(context_.backend.for_rank(placed, number, count));
+  Backend& backend = rank.backend.emplace(context_.backend.for_rank(placed, number, count));
+  if (context_.backend.disk) {
+    backend.disk = context_.backend.disk->shared_by(count);
+  }
   const std::size_t bytes = divisible_bytes(context_.backend, context_.memory);
   rank.context.emplace(
       RankContext{.backend = backend,

@@ -46,6 +46,7 @@ int priority_of(Lane lane) {
     case Lane::compute:
       return (first + last) / 2;
     case Lane::side:
+    case Lane::disk:
       return last;
     case Lane::copy_out:
     case Lane::copy_in:

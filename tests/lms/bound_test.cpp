@@ -146,5 +146,26 @@ TEST(Bound, EqualsTheTimeOfAForwardPass) {
   EXPECT_EQ(lower_bound(problem.request()).seconds, infinity);
 }
 
+// Six units must be away when steps 9 and 10 start at 9 and 10 s, and the host holds four. The
+// first unit exists after 1 s, and the last backward step takes 2 s.
+TEST(Bound, CountsTheDiskForWhatTheHostDoesNotHold) {
+  Problem chain = uniform_chain(10);
+  chain.options.recompute = Recomputation::off;
+  chain.limit(4, 1, 1);
+  chain.budget.host = 4 * unit;
+  chain.budget.disk = 100 * unit;
+  const auto seconds = [&](double store, double load) {
+    chain.costs.store_bytes_per_second = store * unit;
+    chain.costs.load_bytes_per_second = load * unit;
+    return lower_bound(chain.request()).seconds;
+  };
+  EXPECT_NEAR(seconds(1, 1), 30, 1e-9);
+  EXPECT_NEAR(seconds(0.125, 1), 30 + 8, 1e-9) << "two units are written at 17 s";
+  EXPECT_NEAR(seconds(1, 1 / 16.0), 12 + 32 + 2, 1e-9) << "two units are read after step 10";
+  EXPECT_NEAR(seconds(0.125, 1 / 16.0), 8 + 12 + 32 + 2, 1e-9);
+  chain.budget.disk = unit;
+  EXPECT_EQ(seconds(1, 1), infinity) << "two units do not fit there";
+}
+
 }  // namespace
 }  // namespace cnn::lms

@@ -19,9 +19,10 @@ using tests::texts;
 
 constexpr std::size_t variables = 1000;
 
-// Returns a chain whose images need (`layers` + 1) * 64 bytes; its last image is the loss.
-StepCase chain_with_loss(std::size_t layers) {
-  StepCase c = chain_step(layers);
+// Returns a chain whose images need (`layers` + 1) * `channels` * 64 bytes; its last image is the
+// loss.
+StepCase chain_with_loss(std::size_t layers, std::int64_t channels = 1) {
+  StepCase c = chain_step(layers, channels);
   const Node& last = c.graph->nodes()[layers - 1];
   c.graph->output("base_loss", {c.graph.get(), last.outputs.front()});
   c.settle({c.graph.get(), c.graph->nodes()[layers].outputs.front()});
@@ -161,6 +162,36 @@ TEST(RecomputeSeconds, SumsTheNodesThatRunAgain) {
   EXPECT_EQ(recompute_seconds(*c.graph, schedule, c.costs), 7);
   schedule.steps.insert(schedule.steps.begin() + 6, again);
   EXPECT_EQ(recompute_seconds(*c.graph, schedule, c.costs), 14);
+}
+
+// Policies that do not know the disk use it as well.
+TEST(Planner, LetsTheDiskTakeWhatTheHostHasNoRoomFor) {
+  constexpr std::size_t image = disk_alignment;
+  StepCase c = chain_with_loss(8, 64);
+  c.costs.store_bytes_per_second = c.costs.load_bytes_per_second = image;
+  const StepPlan unlimited = c.planned(c.schedule);
+  for (const char* policy : {"reclaim", "vdnn_all", "planned"}) {
+    SCOPED_TRACE(policy);
+    PlannerOptions options{.policy = policy,
+                           .options = {.recompute = Recomputation::off},
+                           .budget = unlimited.memory.device_bytes - 4 * image,
+                           .host_bytes = 2 * image};
+    Planner without(options);
+    without.plan(unlimited, c.costs);
+    EXPECT_FALSE(without.report().fits);
+    options.disk_bytes = std::size_t{1} << 30U;
+    Planner with(options);
+    const StepPlan plan = with.plan(unlimited, c.costs);
+    EXPECT_TRUE(with.report().fits);
+    EXPECT_GT(with.report().summary.stored_tensors, 0U);
+    EXPECT_EQ(with.report().disk, plan.memory.disk_bytes);
+    EXPECT_LE(with.report().host, 2 * image);
+    EXPECT_LE(with.report().lower_bound_seconds, with.report().predicted_seconds * (1 + 1e-9));
+    EXPECT_EQ(c.outcome(with.schedule()), c.outcome(c.schedule));
+    Planner again(options);
+    const StepPlan same = again.plan_by(with.schedule(), with.enough(), unlimited, c.costs);
+    EXPECT_EQ(to_string(same), to_string(plan));
+  }
 }
 
 }  // namespace

@@ -81,5 +81,15 @@ TEST(Stalls, AreTheTimeOfASimulatedStepBeyondItsNodes) {
   EXPECT_GT(found.swap_in, 0);
 }
 
+TEST(Stalls, CountTheDiskAsMemoryOrSwapIns) {
+  const StepPlan plan = tests::storing_plan();
+  const Costs costs{
+      .seconds = {1, 1, 1, 1}, .store_bytes_per_second = 256.0, .load_bytes_per_second = 32};
+  const Timeline timeline = simulate(plan, costs);
+  const Stalls found = stalls(*plan.graph, plan.schedule, timeline);
+  EXPECT_EQ(found.swap_in, 7) << "the load begins with c, which takes 1 of its 8 s";
+  EXPECT_EQ(found.other, 0);
+}
+
 }  // namespace
 }  // namespace cnn::lms

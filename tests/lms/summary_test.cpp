@@ -71,5 +71,16 @@ TEST_F(ChainSummary, CountsNodesThatRunAgain) {
   EXPECT_TRUE(again.moves());
 }
 
+TEST_F(ChainSummary, CountsWhatGoesOnToTheDisk) {
+  const TensorId first = made_by(0), second = made_by(1);
+  const Summary two =
+      with({step_of(Offload{first}, Lane::copy_out), step_of(Store{first}, Lane::disk),
+            step_of(Offload{second}, Lane::copy_out), step_of(Store{second}, Lane::disk),
+            step_of(Load{first}, Lane::disk), step_of(Store{first}, Lane::disk)});
+  EXPECT_EQ(two.stored_tensors, 2U);
+  EXPECT_EQ(two.bytes_stored, 3 * unit);
+  EXPECT_EQ(two.bytes_loaded, unit);
+}
+
 }  // namespace
 }  // namespace cnn::lms

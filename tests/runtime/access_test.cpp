@@ -45,5 +45,15 @@ TEST(Persistence, IsThatOfRolesThatSurviveAStep) {
   EXPECT_FALSE(is_persistent(Role::input));
 }
 
+TEST(Accesses, OfATripToTheDiskTouchNoDeviceBytes) {
+  Graph graph;
+  const Value x = graph.input("x", {.shape = Shape{4}});
+  EXPECT_EQ(text_of(accesses(graph, Store{x.id})), "");
+  EXPECT_EQ(text_of(accesses(graph, Load{x.id})), "");
+  EXPECT_EQ(moved_by_disk(Store{x.id}), x.id);
+  EXPECT_EQ(moved_by_disk(Load{x.id}), x.id);
+  EXPECT_FALSE(moved_by_disk(Offload{x.id}));
+}
+
 }  // namespace
 }  // namespace cnn

@@ -431,5 +431,50 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
   EXPECT_GT(forgotten, 100);
 }
 
+TEST(Executor, SwapsToTheDiskAndBack) {
+  const StepPlan stored = tests::storing_plan(5000);
+  const StepPlan plain = make_plan(stored.graph, test_kernels());
+  EXPECT_EQ(stored.memory.disk_bytes, 5 * disk_alignment);
+  expect_identical(outcome_of(plain, test_kernels()), outcome_of(stored, test_kernels()));
+}
+
+TEST(Executor, VerifiesWhatComesBackFromTheDisk) {
+  const StepPlan stored = tests::storing_plan(5000);
+  TestStep step(make_program(stored, test_kernels()), std::make_unique<CpuDevice>(),
+                {.verify = true});
+  step.run();
+  TestStep plain(make_plan(stored.graph, test_kernels()), test_kernels());
+  plain.run();
+  expect_identical(plain.outcome(), step.outcome());
+}
+
+TEST(Executor, RefusesAPlanWithADiskThatItDoesNotHave) {
+  const StepPlan plan = tests::storing_plan();
+  CpuDevice device;
+  Variables variables(*plan.graph);
+  const Buffer arena = device.allocate(plan.memory.device_bytes);
+  EXPECT_THAT(tests::error_of([&] {
+                const Executor executor(make_program(plan, test_kernels()), device, variables,
+                                        {arena.data(), arena.bytes()});
+              }),
+              testing::HasSubstr("the executor has no file"));
+}
+
+// The step does not hang, and the run learns of the first failed transfer.
+TEST(Executor, ThrowsTheErrorOfTheDisk) {
+  const DiskFile file(std::filesystem::temp_directory_path(), "--lms_disk=here");
+  const StepPlan plan = tests::storing_plan();
+  StepPlan unwritten = plan;
+  // The load reads far behind what the store has written.
+  unwritten.schedule.steps[4].action = unwritten.schedule.steps[6].action;
+  unwritten.memory.disk_blocks[0].offset = 64 * disk_alignment;
+  TestStep step(make_program(unwritten, test_kernels()), std::make_unique<CpuDevice>(),
+                {.max_compute_stream_copy_bytes = 0, .disk = &file});
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_THAT(tests::error_of([&] { step.run(); }),
+                testing::HasSubstr("--lms_disk=here: cannot read 4096 bytes of its file"));
+  }
+}
+
 }  // namespace
 }  // namespace cnn

@@ -7,6 +7,7 @@
 #include "runtime/liveness.h"
 #include "runtime/program.h"
 #include "runtime/waits.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
@@ -215,9 +216,17 @@ TEST(HappensBefore, FollowsLanesAndWaits) {
   happens_before.add({.action = Compute{}, .lane = Lane::side, .after = {StepId{0}}});
   const VectorClock known =
       happens_before.add({.action = Compute{}, .lane = Lane::copy_out, .after = {StepId{1}}});
-  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 is known through step 1's wait";
-  EXPECT_THAT(happens_before.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1));
-  EXPECT_THAT(happens_before.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1));
+  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1, -1)) << "step 0 is known through step 1's wait";
+  EXPECT_THAT(happens_before.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1, -1));
+  EXPECT_THAT(happens_before.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1, -1));
+}
+
+TEST(Link, OrdersATripToTheDisk) {
+  const StepPlan plan = tests::storing_plan();
+  const std::vector<Step>& steps = plan.schedule.steps;
+  EXPECT_THAT(steps[4].after, ElementsAre(StepId{3})) << "the store reads what left";
+  EXPECT_THAT(steps[6].after, testing::IsEmpty()) << "the load follows the store on its lane";
+  EXPECT_THAT(steps[7].after, testing::Contains(StepId{6})) << "the fetch reads what was loaded";
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "runtime/access.h"
 #include "runtime/error.h"
+#include "tests/support/error_of.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_ops.h"
 
 namespace cnn {
@@ -121,6 +123,18 @@ TEST(Accesses, TellReadsFromChangesAndDefinitions) {
   EXPECT_EQ(of_node[2].tensor, sum.id);
   EXPECT_EQ(accesses(graph, Offload{sum.id})[0].kind, Access::Kind::read);
   EXPECT_EQ(accesses(graph, Fetch{g.id})[0].kind, Access::Kind::define);
+}
+
+TEST(LiveIntervals, RefuseAStoreOrLoadOfWhatIsNotThere) {
+  const StepPlan plan = tests::storing_plan();
+  const auto error_without = [&](std::size_t step) {
+    Schedule schedule = plan.schedule;
+    schedule.steps.erase(schedule.steps.begin() + static_cast<std::ptrdiff_t>(step));
+    return tests::error_of([&] { live_intervals(*plan.graph, schedule); });
+  };
+  EXPECT_THAT(error_without(3), HasSubstr("(store scale#0) has no copy to move"));
+  EXPECT_THAT(error_without(4), HasSubstr("(load scale#0) has no copy to move"));
+  EXPECT_THAT(error_without(6), HasSubstr("(fetch scale#0) has no copy on the host"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "runtime/program.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
@@ -312,6 +313,67 @@ TEST(PeakMemory, CountsSwappedTensorsOnTheHost) {
   const PeakMemory peak = peak_memory(graph, schedule, std::vector<std::size_t>(3));
   EXPECT_EQ(peak.device_bytes, 3 * 64U);
   EXPECT_EQ(peak.host_bytes, 64U);
+}
+
+TEST(PlanMemory, FreesTheHostBytesOfAStoredTensorUntilItsLoad) {
+  const StepPlan plan = tests::storing_plan();
+  const MemoryPlan& memory = plan.memory;
+  ASSERT_EQ(memory.host_blocks.size(), 2U);
+  EXPECT_EQ(memory.host_blocks[0].first, StepId{3}) << "offload";
+  EXPECT_EQ(memory.host_blocks[0].last, StepId{4}) << "store";
+  EXPECT_EQ(memory.host_blocks[1].first, StepId{6}) << "load";
+  EXPECT_EQ(memory.host_blocks[1].last, StepId{7}) << "fetch";
+  EXPECT_EQ(memory.host_bytes, disk_alignment) << "both are the same bytes";
+  ASSERT_EQ(memory.disk_blocks.size(), 1U);
+  EXPECT_EQ(memory.disk_blocks[0].bytes, disk_alignment) << "256 bytes, rounded up";
+  EXPECT_EQ(memory.disk_bytes, disk_alignment);
+}
+
+TEST(PlanMemory, KeepsTheHostBytesOfAStoreUntilTheStepThatWaitsForIt) {
+  const StepPlan plan = tests::storing_plan();
+  Schedule schedule = plan.schedule;
+  for (Step& step : schedule.steps) {
+    step.after.clear();
+  }
+  schedule.steps[6].after = {StepId{4}};  // the load waits for the store
+  const std::vector<std::size_t> workspace(plan.graph->nodes().size());
+  const MemoryPlan memory = plan_memory(*plan.graph, schedule, workspace);
+  EXPECT_EQ(memory.host_blocks[0].last, StepId{5});
+}
+
+TEST(PlanMemory, GivesEachStoredTensorItsOwnPlaceInTheFile) {
+  Graph graph;
+  const Value x = graph.state("x", floats(2000), {}, false);
+  const Value a = emit(Scale(1), {x});
+  const Value b = emit(Scale(2), {x});
+  emit(Combine(), {a, b});
+  const Schedule schedule{{{.action = Compute{NodeId{0}}},
+                           {.action = Offload{a.id}, .lane = Lane::copy_out},
+                           {.action = Store{a.id}, .lane = Lane::disk},
+                           {.action = Compute{NodeId{1}}},
+                           {.action = Offload{b.id}, .lane = Lane::copy_out},
+                           {.action = Store{b.id}, .lane = Lane::disk},
+                           {.action = Load{a.id}, .lane = Lane::disk},
+                           {.action = Fetch{a.id}, .lane = Lane::copy_in},
+                           {.action = Load{b.id}, .lane = Lane::disk},
+                           {.action = Fetch{b.id}, .lane = Lane::copy_in},
+                           {.action = Compute{NodeId{2}}}}};
+  const MemoryPlan memory = plan_memory(graph, schedule, std::vector<std::size_t>(3));
+  EXPECT_EQ(memory.disk_bytes, 4 * disk_alignment);
+  EXPECT_EQ(memory.host_bytes, 2 * disk_alignment) << "one tensor is on the host at a time";
+  const BlockIndex index(graph, memory);
+  EXPECT_EQ(index.disk(a.id)->offset, 0U);
+  EXPECT_EQ(index.disk(b.id)->offset, 2 * disk_alignment);
+  EXPECT_EQ(index.disk(x.id), nullptr);
+  EXPECT_EQ(peak_memory(graph, schedule, std::vector<std::size_t>(3)).host_bytes,
+            memory.host_bytes);
+}
+
+TEST(HostArenaBytes, AreThoseOfTheWholePlan) {
+  for (const StepPlan& plan :
+       {tests::swapping_plan(), tests::swapping_plan(3000), tests::storing_plan(3000)}) {
+    EXPECT_EQ(host_arena_bytes(*plan.graph, plan.schedule), plan.memory.host_bytes);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "runtime/program.h"
 #include "tests/runtime/small_plan.h"
 #include "tests/support/joined_graphs.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
@@ -87,6 +88,15 @@ TEST(PlanText, SaysMebibytes) {
 TEST(PlanText, HasTotalsWithoutSteps) {
   EXPECT_THAT(to_string(make_plan(std::make_shared<Graph>(), test_kernels())),
               HasSubstr("0 steps\nstep arena                       0 bytes, 0.0 MiB\n"));
+}
+
+TEST(PlanText, ShowsTheDiskWhereThePlanStoresTensors) {
+  const std::string text = to_string(tests::storing_plan());
+  EXPECT_THAT(text, HasSubstr("    4 disk        store scale#0"));
+  EXPECT_THAT(text, HasSubstr(" @0+4096"));
+  EXPECT_THAT(text, HasSubstr("    6 disk        load scale#0"));
+  EXPECT_THAT(text, HasSubstr("swapped to the disk           4096 bytes, 0.0 MiB\n"));
+  EXPECT_THAT(to_string(tests::swapping_plan()), testing::Not(HasSubstr("swapped to the disk")));
 }
 
 }  // namespace

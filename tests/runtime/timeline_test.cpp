@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
@@ -60,6 +61,27 @@ TEST(ChromeTrace, HasARowForEachLaneAndMicroseconds) {
       trace,
       HasSubstr(
           R"({"name":"scale#1","ph":"X","pid":0,"tid":1,"ts":1000000.000,"dur":5000000.000,"args":{"step":2}})"));
+}
+
+TEST(Simulate, CostsTheDiskByItsOwnSpeeds) {
+  const StepPlan p = tests::storing_plan(250);  // 1000 bytes
+  Costs slow{.seconds = {1, 1, 1, 1}, .store_bytes_per_second = 100, .load_bytes_per_second = 200};
+  const Timeline timeline = simulate(p, slow);
+  EXPECT_EQ(timeline[4].end - timeline[4].start, 10);
+  EXPECT_EQ(timeline[6].end - timeline[6].start, 5);
+  EXPECT_EQ(timeline[7].start, timeline[6].end) << "the fetch waits for the load";
+  slow.out_bytes_per_second = slow.in_bytes_per_second = slow.both_bytes_per_second = 1000;
+  const Timeline shared = simulate(p, slow);
+  EXPECT_NEAR(shared[4].end - shared[4].start, 10, 1e-9) << "the disk does not share the link";
+}
+
+TEST(ChromeTrace, HasARowForTheDiskWhereThePlanStoresTensors) {
+  const StepPlan stores = tests::storing_plan(250);
+  const Costs any{.seconds = {1, 1, 1, 1}};
+  EXPECT_THAT(chrome_trace(stores, simulate(stores, any), "title"),
+              HasSubstr(R"("tid":5,"args":{"name":"disk"}})"));
+  EXPECT_THAT(chrome_trace(plan(), simulate(plan(), costs), "title"),
+              testing::Not(HasSubstr(R"("name":"disk")")));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/program.h"
 #include "tests/runtime/small_plan.h"
 #include "tests/support/error_of.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
@@ -138,6 +139,65 @@ TEST(Verify, FindsHostBlocksThatOverlap) {
   EXPECT_EQ(plan.memory.host_bytes, 128U);
   plan.memory.host_blocks[1].offset = plan.memory.host_blocks[0].offset;
   EXPECT_THAT(complaint(plan), HasSubstr("share bytes on the host"));
+}
+
+TEST(Verify, FindsWhatIsWrongWithATripToTheDisk) {
+  const StepPlan plan = tests::storing_plan();
+  EXPECT_EQ(complaint(plan), "");
+  StepPlan broken = plan;
+  broken.schedule.steps[4].after.clear();  // the store waits for the offload
+  EXPECT_THAT(complaint(broken),
+              HasSubstr("(store scale#0) does not wait for the step that gives"));
+  broken = plan;
+  broken.schedule.steps[7].after.clear();  // the fetch waits for the load
+  EXPECT_THAT(complaint(broken),
+              HasSubstr("(fetch scale#0) does not wait for the step that gives"));
+  broken = plan;
+  broken.memory.host_blocks[1].offset += 64;
+  broken.memory.host_bytes += 64;
+  EXPECT_THAT(complaint(broken), HasSubstr("at an offset that direct I/O refuses"));
+  broken = plan;
+  broken.memory.host_blocks[0].bytes = 256;
+  EXPECT_THAT(complaint(broken),
+              HasSubstr("no host block holds scale#0 in step 4 (store scale#0)"));
+  broken = plan;
+  broken.memory.disk_blocks.clear();
+  EXPECT_THAT(complaint(broken), HasSubstr("no block of the file holds the tensor of step 4"));
+  broken = plan;
+  broken.memory.disk_bytes -= 1;
+  EXPECT_THAT(complaint(broken), HasSubstr("beyond the file of 4095 bytes"));
+  broken = plan;
+  broken.memory.disk_blocks.push_back(broken.memory.disk_blocks[0]);
+  EXPECT_THAT(complaint(broken), HasSubstr("share bytes on the disk"));
+}
+
+// The host bytes of a stored tensor are those of another one while it is on the disk.
+TEST(Verify, FindsAnOffloadThatDoesNotWaitForTheStoreWhoseHostBytesItTakes) {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->state("x", floats(16), {}, false);
+  const Value a = emit(Scale(1), {x});
+  const Value b = emit(Scale(2), {x});
+  emit(Combine(), {a, b});
+  Schedule schedule;
+  schedule.steps = {{.action = Compute{NodeId{0}}},
+                    {.action = Offload{a.id}, .lane = Lane::copy_out},
+                    {.action = Store{a.id}, .lane = Lane::disk},
+                    {.action = Compute{NodeId{1}}},
+                    {.action = Offload{b.id}, .lane = Lane::copy_out},
+                    {.action = Fetch{b.id}, .lane = Lane::copy_in},
+                    {.action = Load{a.id}, .lane = Lane::disk},
+                    {.action = Fetch{a.id}, .lane = Lane::copy_in},
+                    {.action = Compute{NodeId{2}}}};
+  const StepPlan plan =
+      make_plan(graph, std::vector<KernelSpec>(describe(*graph, test_kernels())), schedule);
+  ASSERT_EQ(plan.memory.host_bytes, disk_alignment);
+  EXPECT_EQ(complaint(plan), "");
+  StepPlan broken = plan;
+  std::erase(broken.schedule.steps[4].after, StepId{2});
+  EXPECT_THAT(complaint(broken), HasSubstr("does not wait for the last use of the host copy of"));
+  broken = plan;
+  std::erase(broken.schedule.steps[6].after, StepId{5});
+  EXPECT_THAT(complaint(broken), HasSubstr("does not wait for the last use of the host copy of"));
 }
 
 }  // namespace

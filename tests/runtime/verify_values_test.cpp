@@ -134,5 +134,25 @@ TEST(VerifyValues, FindsACopyThatComesBackTooOld) {
               HasSubstr("combine#2) meets scale#0 after 0 changes in place instead of 1"));
 }
 
+TEST(VerifyValues, FollowsVersionsToTheDiskAndBack) {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->state("x", floats(16), {}, false);
+  const Value a = emit(Scale(1), {x});
+  emit(Descend(), {a, x});
+  emit(Combine(), {a, x});
+  StepPlan plan = make_plan(graph, test_kernels());
+  plan.schedule.steps = {{.action = Compute{NodeId{0}}},
+                         {.action = Compute{NodeId{1}}},
+                         {.action = Offload{a.id}, .lane = Lane::copy_out},
+                         {.action = Store{a.id}, .lane = Lane::disk},
+                         {.action = Load{a.id}, .lane = Lane::disk},
+                         {.action = Fetch{a.id}, .lane = Lane::copy_in},
+                         {.action = Compute{NodeId{2}}}};
+  EXPECT_EQ(values_error(plan), "");
+  std::swap(plan.schedule.steps[1], plan.schedule.steps[3]);  // the store precedes the offload
+  EXPECT_THAT(values_error(plan),
+              HasSubstr("combine#2) meets scale#0 after 0 changes in place instead of 1"));
+}
+
 }  // namespace
 }  // namespace cnn

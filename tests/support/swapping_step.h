@@ -30,4 +30,23 @@ inline StepPlan swapping_plan(std::int64_t count = 64) {
   return make_plan(graph, describe(*graph, test_kernels()), std::move(schedule));
 }
 
+// Returns the same plan with a third tier: tensor a goes on to the disk (step 4) while c is
+// computed, and comes back to the host (step 6).
+inline StepPlan storing_plan(std::int64_t count = 64) {
+  const StepPlan swapped = swapping_plan(count);
+  const TensorId a = std::get<Offload>(swapped.schedule.steps[3].action).tensor;
+  Schedule schedule;
+  for (std::size_t s = 0; s < swapped.schedule.steps.size(); ++s) {
+    constexpr std::size_t left = 4, returns = 5;
+    if (s == left) {
+      schedule.steps.push_back({.action = Store{a}, .lane = Lane::disk, .after = {}});
+    } else if (s == returns) {
+      schedule.steps.push_back({.action = Load{a}, .lane = Lane::disk, .after = {}});
+    }
+    const Step& step = swapped.schedule.steps[s];
+    schedule.steps.push_back({.action = step.action, .lane = step.lane, .after = {}});
+  }
+  return make_plan(swapped.graph, swapped.specs, std::move(schedule));
+}
+
 }  // namespace cnn::tests

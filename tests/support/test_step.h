@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/cpu/device.h"
+#include "runtime/disk_file.h"
 #include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "runtime/program.h"
@@ -155,6 +157,10 @@ class TestStep {
   static constexpr unsigned char canary = 0xA5;
 
   void start(Program program) {
+    if (program.plan.memory.disk_bytes > 0 && options_.disk == nullptr) {
+      disk_ = std::make_unique<DiskFile>(std::filesystem::temp_directory_path(), "disk");
+      options_.disk = disk_.get();
+    }
     arena_bytes_ = program.plan.memory.device_bytes;
     arena_ = device_->allocate(arena_bytes_ + canary_bytes);
     std::memset(arena_.data(), 0xFF, arena_bytes_);
@@ -164,6 +170,7 @@ class TestStep {
   }
 
   ExecutorOptions options_;
+  std::unique_ptr<DiskFile> disk_;
   std::unique_ptr<Device> device_;
   Variables variables_;
   Buffer storage_, arena_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
@@ -60,6 +61,30 @@ TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
   EXPECT_TRUE(step_options(config).record);
   config.gpu.graph = false;
   EXPECT_FALSE(step_options(config).record);
+}
+
+Backend make_with_own_memory(const Config& /*config*/) {
+  Backend backend;
+  backend.memory.host = 1;
+  return backend;
+}
+
+TEST(Backend, HasADiskOnlyBehindMemoryOfItsOwn) {
+  const tests::TemporaryFolder folder;
+  const std::array<BackendKind, 2> kinds{
+      BackendKind{.device = "cpu", .make = make_named},
+      BackendKind{.device = "gpu", .make = make_with_own_memory}};
+  Config config;
+  config.lms.disk = folder.path().string();
+  config.device = DeviceKind::gpu;
+  EXPECT_FALSE(make_backend(config, kinds).disk) << "without --lms";
+  config.lms.enabled = true;
+  const Backend backend = make_backend(config, kinds);
+  ASSERT_TRUE(backend.disk);
+  EXPECT_EQ(backend.disk->folder, folder.path());
+  EXPECT_EQ(backend.notes.empty(), backend.disk->is_direct);
+  config.device = DeviceKind::cpu;
+  EXPECT_FALSE(make_backend(config, kinds).disk) << "the device computes in host memory";
 }
 
 }  // namespace

@@ -139,7 +139,8 @@ TEST_F(PlanFileTest, NamesTheStepThatIsNone) {
   EXPECT_THAT(refusal_of("run -1 relu"), HasSubstr("has '-1'"));
   EXPECT_THAT(refusal_of("run 99999999999999999999 relu"), HasSubstr("where a number below"));
   EXPECT_THAT(refusal_of("out 1 else"), HasSubstr("names a tensor that is"));
-  EXPECT_THAT(refusal_of("fetch 0 x"), HasSubstr("begins with none of run, out and in"));
+  EXPECT_THAT(refusal_of("fetch 0 x"),
+              HasSubstr("begins with none of run, out, in, store and load"));
   EXPECT_THAT(refusal_of("in 0 x before 1"), HasSubstr("is none"));
   EXPECT_THAT(refusal_of("in 0 x after 0"), HasSubstr("has '0' where a number below 0 is due"));
   EXPECT_THAT(refusal_of(""), HasSubstr("is none"));
@@ -194,6 +195,20 @@ TEST_F(PlanFileTest, NamesItsFlagAndPathInErrors) {
   EXPECT_EQ(load_plan(path, origin, graph).peak, 3000U);
   EXPECT_EQ(load_plan_sizes(path).bucket_bytes, 1000U);
   EXPECT_THAT(error_of([&] { PlanFile(folder / "none/plan.json"); }), HasSubstr("--lms_plan_out="));
+}
+
+TEST_F(PlanFileTest, KeepsATripToTheDisk) {
+  const StepPlan stores = tests::storing_plan();
+  SavedPlan with_disk = saved;
+  with_disk.schedule = stores.schedule;
+  const PlanOrigin same{.facts = origin.facts, .graph = hash_of(*stores.graph)};
+  const std::string written = plan_json(with_disk, same, *stores.graph).dump(1);
+  EXPECT_THAT(written, HasSubstr("\n  \"store 1 scale#0 after 3\""));
+  EXPECT_THAT(written, HasSubstr("\n  \"load 1 scale#0\""));
+  const SavedPlan read = read_plan(written, same, *stores.graph);
+  EXPECT_EQ(read.schedule.steps[4].lane, Lane::disk);
+  EXPECT_EQ(read.schedule.steps[6].lane, Lane::disk);
+  EXPECT_EQ(to_string(make_plan(stores.graph, stores.specs, read.schedule)), to_string(stores));
 }
 
 }  // namespace

@@ -243,5 +243,55 @@ TEST(LmsJson, HasNullForWhatThereIsNot) {
   EXPECT_EQ(lms_json(report)["largest_join_bytes"], 5);
 }
 
+DiskSpeed small_disk() {
+  return {.label = "--lms_disk=/here",
+          .folder = "/here",
+          .is_direct = true,
+          .free_bytes = 7 * one_mib,
+          .write_bytes_per_second = 2e9,
+          .read_bytes_per_second = 3e9};
+}
+
+TEST(LmsPlanner, PlansWithTheDiskThatWasMeasured) {
+  PlannedDevice device;
+  const StepPlan step = tests::swapping_plan();
+  EXPECT_EQ(device.planner().limits().disk, 0U);
+  EXPECT_EQ(expected_costs(step, device.backend).store_bytes_per_second, 0);
+  device.backend.disk = small_disk();
+  EXPECT_EQ(device.planner().limits().disk, 7 * one_mib);
+  Costs costs = expected_costs(step, device.backend);
+  EXPECT_EQ(costs.store_bytes_per_second, 2e9);
+  EXPECT_EQ(costs.load_bytes_per_second, 3e9);
+  costs.store_bytes_per_second = 1e9;  // as a step measured
+  LmsPlanner planner = device.planner();
+  planner.plan(step, costs, true);
+  ASSERT_TRUE(planner.report().disk_speed);
+  EXPECT_EQ(planner.report().disk_speed->write_bytes_per_second, 1e9);
+}
+
+TEST(LmsLines, SayWhatGoesOnToTheDisk) {
+  LmsReport report = report_of_gib(2);
+  EXPECT_THAT(lms_lines(report, 0), testing::Not(Contains(HasSubstr("disk"))));
+  EXPECT_TRUE(lms_json(report)["disk"].is_null());
+  report.disk_speed = small_disk();
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] --lms_disk=/here: not needed, the host holds what is swapped"));
+  report.summary = {.stored_tensors = 4, .bytes_stored = 1U << 30U, .bytes_loaded = 1U << 29U};
+  report.disk = (1U << 30U) + 4096;
+  EXPECT_THAT(
+      lms_lines(report, 0),
+      Contains("[LMS][0] --lms_disk=/here: 4 of the swapped tensors go on to the disk (1.00 "
+               "GiB out, 0.50 GiB in) by direct I/O at 2.00 and 3.00 GB/s"));
+  const Json disk = lms_json(report)["disk"];
+  EXPECT_EQ(disk["folder"], "/here");
+  EXPECT_EQ(disk["direct_io"], true);
+  EXPECT_EQ(disk["swapped_tensors"], 4);
+  EXPECT_EQ(disk["swapped_out_bytes"], 1U << 30U);
+  EXPECT_EQ(disk["swapped_in_bytes"], 1U << 29U);
+  EXPECT_EQ(disk["file_bytes"], (1U << 30U) + 4096);
+  EXPECT_EQ(disk["out_bytes_per_second"], 2e9);
+  EXPECT_EQ(disk["in_bytes_per_second"], 3e9);
+}
+
 }  // namespace
 }  // namespace cnn::bench

@@ -134,5 +134,20 @@ TEST(SlicesAdvice, IsNotGivenWhereSlicesDoNotHelpOrAreChosenAnyway) {
   EXPECT_NE(advised.advice(1), "") << "a flag has fixed the slices";
 }
 
+TEST(LmsRefusal, AsksForADiskOrForALargerOne) {
+  RefusedPlan refused;
+  refused.report.host = 41 * refusal_mib;
+  EXPECT_THAT(refused.text(), HasSubstr("give --lms_disk a folder for the rest"));
+  refused.config.lms.disk = "/here";
+  EXPECT_THAT(refused.text(), Not(HasSubstr("give --lms_disk")));
+  refused.report.host = 0;
+  refused.report.disk = 3 * refusal_mib;
+  EXPECT_THAT(refused.text(),
+              AllOf(HasSubstr("the plan of largest moves 3.00 MiB"), HasSubstr("to a disk"),
+                    HasSubstr("--lms_disk=/here has 0 bytes"), EndsWith("use another folder")));
+  refused.config.lms.disk.reset();
+  EXPECT_THAT(refused.text(), EndsWith("so it needs --lms_disk with a folder"));
+}
+
 }  // namespace
 }  // namespace cnn::bench

@@ -108,5 +108,19 @@ TEST(SlowEmulatedGpuLmsPlan, RunsAsItWasWrittenToAFile) {
   EXPECT_EQ(read.number("/plan/lms/swapped_tensors"), planned.number("/plan/lms/swapped_tensors"));
 }
 
+// Host functions of a stream read and write the file, between copies of the other streams.
+TEST(EmulatedGpuLmsDisk, TakesWhatTheHostHasNoRoomForAndKeepsEveryBit) {
+  const TemporaryFolder folder;
+  const Words flags = flags_of({"--batch_size=32", "--num_batches=3"});
+  const Training whole = train("gpu", flags);
+  const Training less = train(
+      "gpu",
+      with(flags, {"--lms", "--lms_size_threshold=16", "--lms_limit=37", "--lms_recompute=off",
+                   "--lms_host_limit=2", "--lms_disk=" + folder.path().string()}));
+  expect_equal_bits(less, whole);
+  EXPECT_GT(less.number("/plan/lms/disk/swapped_tensors"), 0) << less.run.err;
+  EXPECT_THAT(folder.names(), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace cnn::tests

@@ -1,6 +1,9 @@
 // Replaces pread() in a program that preloads this library. With READS_LOG=FILE, each read of a
 // TFRecord shard appends a line of rank, file name, offset and bytes. With READS_DELAY_MS=N, each
-// read of a shard takes N ms longer.
+// read of a shard takes N ms longer. With READS_FAIL=TEXT, reads of files whose paths contain the
+// text fail as those of a broken disk, except for the first READS_FAIL_AFTER of them.
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
@@ -41,9 +44,21 @@ void watch(int descriptor, std::size_t bytes, off_t offset) {
   }
 }
 
+bool fails(int descriptor) {
+  static std::atomic<int> reads = 0;
+  const char* const broken = std::getenv("READS_FAIL");
+  const char* const after = std::getenv("READS_FAIL_AFTER");
+  return broken != nullptr && path_of(descriptor).find(broken) != std::string::npos &&
+         ++reads > (after == nullptr ? 0 : std::atoi(after));
+}
+
 }  // namespace
 
 extern "C" ssize_t pread(int descriptor, void* into, std::size_t bytes, off_t offset) {
   watch(descriptor, bytes, offset);
+  if (fails(descriptor)) {
+    errno = EIO;
+    return -1;
+  }
   return ::syscall(SYS_pread64, descriptor, into, bytes, offset);
 }

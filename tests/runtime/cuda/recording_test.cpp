@@ -2,11 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <vector>
 
 #include "runtime/cuda/device.h"
+#include "runtime/disk_file.h"
 #include "runtime/error.h"
+#include "runtime/memory_plan.h"
 #include "tests/runtime/cuda/kernels.h"
 
 namespace cnn::cuda {
@@ -110,6 +113,38 @@ TEST_F(CudaRecordingTest, ThrowsErrorsOfHostWorkAtEveryReplay) {
     recording->replay(*compute);
     compute->synchronize();
     EXPECT_THROW(copies->synchronize(), Error);
+  }
+}
+
+// As a step that swaps a tensor to a disk and back: direct I/O from and to pinned memory, in the
+// order of events, also where the step is replayed.
+TEST_F(CudaRecordingTest, WritesToAFileAndReadsItBackInEachReplay) {
+  const DiskFile file(std::filesystem::temp_directory_path(), "disk");
+  const Buffer staging = device->allocate_host(disk_alignment);
+  const auto disk = device->make_stream(Lane::disk);
+  const auto stored = device->make_event(), loaded = device->make_event();
+  const auto step = [&] {
+    compute->copy(data.data(), in.data(), in.bytes());
+    compute->copy(staging.data(), data.data(), data.bytes());
+    compute->record(*stored);
+    disk->wait(*stored);
+    disk->host([&] { file.write({staging.data(), staging.bytes()}, 0); });
+    disk->host([&] { value(staging) = -1; });
+    disk->host([&] { file.read({staging.data(), staging.bytes()}, 0); });
+    disk->record(*loaded);
+    compute->wait(*loaded);
+    compute->copy(data.data(), staging.data(), data.bytes());
+    compute->copy(out.data(), data.data(), out.bytes());
+  };
+  const std::array<Stream*, 2> both{compute.get(), disk.get()};
+  const auto recording = device->record(both, step);
+  for (std::int32_t replay = 1; replay <= 3; ++replay) {
+    value(in) = replay;
+    value(out) = 0;
+    recording->replay(*compute);
+    compute->synchronize();
+    disk->synchronize();
+    EXPECT_EQ(value(out), replay);
   }
 }
 
