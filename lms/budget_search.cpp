@@ -190,8 +190,16 @@ class BudgetSearch {
     release(merged);
   }
 
+  // Ends the search between two placements; search() asks between two evaluations.
+  void check_stopped() const {
+    if (request_.stopped != nullptr && request_.stopped()) {
+      throw PlanningStopped();
+    }
+  }
+
   // Returns whether the plan fits once it is placed, with copies back as late as possible.
   bool fits_placed(const TensorDecisions& decisions) const {
+    check_stopped();
     ScheduleExpander expander(problem_);
     Evaluator evaluator(problem_, 0, request_.options.sync_mode);
     const ExpandedSchedule& expanded = expander.expand(decisions);
@@ -227,6 +235,7 @@ class BudgetSearch {
     constexpr std::array<std::optional<double>, 2> slacks{std::nullopt, 0.01};
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const std::optional<double>& slack : slacks) {
+      check_stopped();
       const double seconds = evaluator.evaluate(expanded).seconds;
       if (slack) {
         evaluator.tighten(expanded, *slack * seconds);
