@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "lms/bound.h"
 #include "lms/disk_tier.h"
@@ -34,34 +37,73 @@ Solution find(const Request& request, const PlanningProblem& problem, SearchOpti
 class BudgetSearch {
  public:
   BudgetSearch(const Request& request, const PlanningProblem& problem, std::size_t device_bytes)
-      : request_(request), problem_(problem), budget_(device_bytes) {}
+      : request_(request), problem_(problem), budget_(device_bytes), fixed_(problem.roots.size()) {
+    constexpr double near_bound = 1.003;  // a longer search gains nothing
+    good_enough_ = device_bytes > 0 ? near_bound * lower_bound_at(request, device_bytes) : 0;
+  }
 
-  PlacedPlan run(const SmallestPlan& smallest) {
-    constexpr double near = 1.003;  // of the bound: a longer search gains nothing
-    good_enough_ = near * lower_bound_at(request_, budget_);
-    const Solution first = find({.device_bytes = budget_, .work = work()});
-    approach(first);
-    if (!fits_ && first.evaluation.fits) {
+  SearchedPlan run(const SearchedPlan& smallest) {
+    Solution found = find({.device_bytes = budget_, .work = work()});
+    approach(found);
+    if (!fits_ && found.evaluation.fits) {
+      place_later(found.decisions);
+    }
+    if (!fits_ && found.evaluation.fits) {
       start_lower();
     }
     if (!fits_) {
-      accept_if_better(smallest.placed);
+      accept_if_better(smallest.placed, smallest.decisions);
       place({.decisions = smallest.decisions, .evaluation = {}}, budget_);
-      approach(find({.device_bytes = budget_, .work = work(), .start = &smallest.decisions}));
+      const Solution near =
+          find({.device_bytes = budget_, .work = work(), .start = &smallest.decisions});
+      approach(near);
+      found = found.evaluation.fits ? found : near;
     }
-    return std::move(best_);
+    if (found.evaluation.fits && is_far()) {
+      merge(found.decisions);
+    }
+    return take_best();
+  }
+
+  // Improves a plan for a smaller budget.
+  SearchedPlan refine(const SearchedPlan& start) {
+    accept_if_better(start.placed, start.decisions);
+    if (best_.outcome.seconds > good_enough_) {
+      const Solution found = neighbour(budget_, work() / 4);
+      approach(found);
+      if (found.evaluation.fits && is_far()) {
+        merge(found.decisions);
+      }
+    }
+    return take_best();
   }
 
   // Places the plan with the fewest bytes that its copies permit.
-  PlacedPlan smallest(const Solution& found) {
+  SearchedPlan smallest(const Solution& found) {
     place(found, 0);
-    return std::move(best_);
+    return take_best();
   }
 
  private:
   bool is_done() const {
     constexpr double as_evaluated = 1.004;
     return fits_ && best_.outcome.seconds <= as_evaluated * evaluated_;
+  }
+
+  // Returns whether placement costs so much time that taking over single decisions is worth it.
+  bool is_far() const {
+    constexpr double much = 1.03;
+    return fits_ && best_.outcome.seconds > much * evaluated_;
+  }
+
+  // Restarts with lower targets if no neighbour fits once it is placed.
+  void start_lower() {
+    constexpr int attempts = 4;
+    std::size_t target = budget_;
+    for (int a = 0; a < attempts && !fits_; ++a) {
+      target -= target / 16;
+      place(find({.device_bytes = target, .work = work()}), target);
+    }
   }
 
   // Moves from a plan to neighbours that need slightly less each time.
@@ -93,14 +135,85 @@ class BudgetSearch {
     }
   }
 
-  // Restarts with lower targets if no neighbour fits once it is placed.
-  void start_lower() {
-    constexpr int attempts = 4;
-    std::size_t target = budget_;
-    for (int a = 0; a < attempts && !fits_; ++a) {
-      target -= target / 16;
-      place(find({.device_bytes = target, .work = work()}), target);
+  // Searches near the best plan, but for single changes that do not fit once they are placed.
+  Solution neighbour(std::size_t target, std::size_t work) {
+    latest_ = best_decisions_;
+    Solution found =
+        find({.device_bytes = target, .work = work, .start = &latest_, .fixed = fixed_});
+    if (found.evaluation.fits) {
+      evaluated_ = evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds)
+                                  : found.evaluation.seconds;
     }
+    return found;
+  }
+
+  // Returns the roots with other decisions, in the order of their uses in the backward pass.
+  std::vector<std::uint32_t> differing(const TensorDecisions& a, const TensorDecisions& b) const {
+    std::vector<std::uint32_t> roots;
+    for (std::uint32_t r = 0; r < a.size(); ++r) {
+      if (a[r] != b[r]) {
+        roots.push_back(r);
+      }
+    }
+    std::ranges::stable_sort(roots, {}, [&](std::uint32_t r) {
+      const std::vector<std::uint32_t>& uses = problem_.roots[r].backward_uses;
+      return uses.empty() ? 0 : uses.front();
+    });
+    return roots;
+  }
+
+  // Takes over as many decisions of a plan that is faster, but does not fit once it is placed, as
+  // the best plan permits: halves the set of decisions that differ until they fit.
+  void merge(const TensorDecisions& faster) {
+    constexpr int attempts = 32;
+    if (!fits_ || best_decisions_.empty() || is_done()) {
+      return;
+    }
+    const std::vector<std::uint32_t> roots = differing(faster, best_decisions_);
+    TensorDecisions merged = best_decisions_;
+    std::vector<std::span<const std::uint32_t>> open{roots};
+    for (int a = 0; a < attempts && !open.empty(); ++a) {
+      const std::span<const std::uint32_t> part = open.back();
+      open.pop_back();
+      TensorDecisions tried = merged;
+      for (const std::uint32_t r : part) {
+        tried[r] = faster[r];
+      }
+      if (fits_live(tried) && fits_placed(tried)) {
+        merged = std::move(tried);
+      } else if (part.size() > 1) {
+        open.push_back(part.last(part.size() / 2));
+        open.push_back(part.first(part.size() - part.size() / 2));
+      } else if (!part.empty()) {
+        fixed_[part.front()] = 1;
+      }
+    }
+    release(merged);
+  }
+
+  // Ends the search between two placements; search() asks between two evaluations.
+  void check_stopped() const {
+    if (request_.stopped != nullptr && request_.stopped()) {
+      throw PlanningStopped();
+    }
+  }
+
+  // Returns whether the plan fits once it is placed, with copies back as late as possible.
+  bool fits_placed(const TensorDecisions& decisions) const {
+    check_stopped();
+    ScheduleExpander expander(problem_);
+    Evaluator evaluator(problem_, 0, request_.options.sync_mode);
+    const ExpandedSchedule& expanded = expander.expand(decisions);
+    evaluator.evaluate(expanded);
+    return outcome_of(request_, schedule_of(request_, problem_, expanded, evaluator), budget_)
+               .device_bytes <= budget_;
+  }
+
+  bool fits_live(const TensorDecisions& decisions) const {
+    ScheduleExpander expander(problem_);
+    return Evaluator(problem_, budget_, request_.options.sync_mode)
+        .estimate(expander.expand(decisions), 0)
+        .fits;
   }
 
   Solution find(SearchOptions options) const {
@@ -108,16 +221,22 @@ class BudgetSearch {
     return lms::find(request_, problem_, options);
   }
 
-  // Returns the bytes of the placed plan.
+  // Places the plan with copies back as early as the target permits. Returns the fewest bytes.
   std::size_t place(const Solution& found, std::size_t target) {
+    ScheduleExpander expander(problem_);
+    Evaluator evaluator(problem_, target, request_.options.sync_mode);
+    return place(found.decisions, expander.expand(found.decisions), evaluator);
+  }
+
+  // Places the schedule that the evaluator makes of a plan.
+  std::size_t place(const TensorDecisions& decisions, const ExpandedSchedule& expanded,
+                    Evaluator& evaluator) {
     // The share of the step by which copies end earlier than needed. None: as early as memory
     // permits.
     constexpr std::array<std::optional<double>, 2> slacks{std::nullopt, 0.01};
-    ScheduleExpander expander(problem_);
-    Evaluator evaluator(problem_, target, request_.options.sync_mode);
-    const ExpandedSchedule& expanded = expander.expand(found.decisions);
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const std::optional<double>& slack : slacks) {
+      check_stopped();
       const double seconds = evaluator.evaluate(expanded).seconds;
       if (slack) {
         evaluator.tighten(expanded, *slack * seconds);
@@ -128,7 +247,7 @@ class BudgetSearch {
                       .enough = budget_};
       plan.outcome = outcome_of(request_, plan.schedule, plan.enough);
       least = std::min(least, plan.outcome.device_bytes);
-      accept_if_better(std::move(plan));
+      accept_if_better(std::move(plan), decisions);
       if (evaluator.swap_outs().empty() || is_done()) {
         break;  // all placements are equal, or tighter copies gain nothing
       }
@@ -136,15 +255,70 @@ class BudgetSearch {
     return least;
   }
 
-  void accept_if_better(PlacedPlan plan) {
+  // Places a plan with as much of the budget for early copies as placement permits everywhere.
+  // Returns the bytes that are kept from them.
+  std::size_t place_later(const TensorDecisions& decisions) {
+    constexpr std::array<double, 6> shares{0, 0.03, 0.07, 0.13, 0.25, 1};  // of the budget
+    ScheduleExpander expander(problem_);
+    const ExpandedSchedule& expanded = expander.expand(decisions);
+    Evaluator evaluator(problem_, budget_, request_.options.sync_mode);
+    for (const double share : shares) {
+      const auto kept = static_cast<std::size_t>(share * static_cast<double>(budget_));
+      evaluator.reserve(std::vector<std::size_t>(expanded.steps.size(), kept));
+      if (place(decisions, expanded, evaluator) <= budget_) {
+        return kept;
+      }
+    }
+    return budget_;
+  }
+
+  // Places a plan that fits at least with late copies, then lets copies fill all of the budget in
+  // as many parts of the step as placement permits.
+  void release(const TensorDecisions& decisions) {
+    constexpr int attempts = 20;
+    constexpr std::size_t parts = 32;
+    const std::size_t kept = place_later(decisions);
+    ScheduleExpander expander(problem_);
+    const ExpandedSchedule& expanded = expander.expand(decisions);
+    Evaluator evaluator(problem_, budget_, request_.options.sync_mode);
+    const std::size_t count = expanded.steps.size();
+    const auto fits = [&](const std::vector<std::size_t>& reserved) {
+      evaluator.reserve(reserved);
+      return place(decisions, expanded, evaluator) <= budget_;
+    };
+    std::vector<std::size_t> reserved(count, kept);
+    using Part = std::pair<std::size_t, std::size_t>;
+    std::vector<Part> open{{count / 2, count}, {0, count / 2}};
+    for (int a = 0; a < attempts && !open.empty() && !is_done(); ++a) {
+      const auto [first, last] = open.back();
+      open.pop_back();
+      std::vector<std::size_t> tried = reserved;
+      std::fill(tried.begin() + static_cast<std::ptrdiff_t>(first),
+                tried.begin() + static_cast<std::ptrdiff_t>(last), 0);
+      if (tried != reserved && fits(tried)) {
+        reserved = std::move(tried);
+      } else if (tried != reserved && last - first > count / parts) {
+        const std::size_t middle = (first + last) / 2;
+        open.emplace_back(middle, last);
+        open.emplace_back(first, middle);
+      }
+    }
+  }
+
+  void accept_if_better(PlacedPlan plan, const TensorDecisions& decisions) {
     const Outcome& outcome = plan.outcome;
     const bool fits = outcome.device_bytes <= budget_ && outcome.host_bytes <= request_.budget.host;
     if (best_.schedule.steps.empty() ||
         (fits && (!fits_ || outcome.seconds < best_.outcome.seconds)) ||
         (!fits && !fits_ && outcome.device_bytes < best_.outcome.device_bytes)) {
       best_ = std::move(plan);
+      best_decisions_ = decisions;
       fits_ = fits;
     }
+  }
+
+  SearchedPlan take_best() {
+    return {.decisions = std::move(best_decisions_), .placed = std::move(best_)};
   }
 
   std::size_t work() const { return work_of(problem_); }
@@ -154,22 +328,27 @@ class BudgetSearch {
   std::size_t budget_;
   TensorDecisions latest_;
   PlacedPlan best_;
+  TensorDecisions best_decisions_;
+  std::vector<std::uint8_t> fixed_;  // by root: a change alone does not fit once it is placed
   bool fits_ = false;
   double evaluated_ = 0, good_enough_ = 0;
 };
 
 }  // namespace
 
-SmallestPlan minimize_memory(const Request& request, const PlanningProblem& problem) {
-  const Solution found =
-      find(request, problem, {.minimize_memory = true, .work = work_of(problem)});
-  return {.decisions = found.decisions,
-          .placed = BudgetSearch(request, problem, 0).smallest(found)};
+SearchedPlan minimize_memory(const Request& request, const PlanningProblem& problem) {
+  return BudgetSearch(request, problem, 0)
+      .smallest(find(request, problem, {.minimize_memory = true, .work = work_of(problem)}));
 }
 
-PlacedPlan search_budget(const Request& request, const PlanningProblem& problem,
-                         const SmallestPlan& smallest, std::size_t device_bytes) {
+SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,
+                           const SearchedPlan& smallest, std::size_t device_bytes) {
   return BudgetSearch(request, problem, device_bytes).run(smallest);
+}
+
+SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,
+                         const SearchedPlan& start, std::size_t device_bytes) {
+  return BudgetSearch(request, problem, device_bytes).refine(start);
 }
 
 }  // namespace cnn::lms

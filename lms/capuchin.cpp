@@ -1,9 +1,12 @@
 // X. Peng et al., "Capuchin: Tensor-based GPU Memory Management for Deep Learning", 2020. The times
 // of a measured step determine how long each tensor is unused: its free time is that time minus a
-// copy out and back. Tensors with the most free time leave until the step fits, and return that
-// long ahead. When free time runs out, the cheapest method per byte continues: copies with waits,
-// or recomputation, whose cost depends on earlier drops. The paper's feedback from late copies into
-// later steps has no place in a plan made once.
+// copy out and back, each in the first idle time of its direction of the link, which earlier
+// choices share. Tensors with the most free time leave until the step fits, and return that long
+// ahead. When free time runs out, the cheapest method per byte continues: copies with waits, or
+// recomputation, whose cost depends on earlier drops. The paper's feedback from late copies into
+// later steps has no place in a plan made once. Recomputation needs memory of its own: if the
+// choice does not fit, it is made again as if each copy had the link to itself, so that more is
+// copied.
 
 #include <algorithm>
 #include <limits>
@@ -17,14 +20,56 @@
 #include "lms/repeats.h"
 #include "lms/stash.h"
 #include "runtime/memory_plan.h"
+#include "runtime/timeline.h"
 
 namespace cnn::lms {
 namespace {
 
+// One direction of the link, which carries one copy at a time: copies keep the time that they have
+// reserved.
+class CopyLane {
+ public:
+  // Returns the first start of an idle time that is long enough, not before `ready`.
+  double earliest(double ready, double seconds) const {
+    double start = ready;
+    for (const Span& busy : busy_) {
+      if (busy.start >= start + seconds) {
+        break;
+      }
+      start = std::max(start, busy.end);
+    }
+    return start;
+  }
+
+  // Returns the last start of an idle time that is long enough, from which a copy ends by `due`.
+  double latest(double due, double seconds) const {
+    double end = due;
+    for (std::size_t b = busy_.size(); b-- > 0;) {
+      if (busy_[b].end <= end - seconds) {
+        break;
+      }
+      end = std::min(end, busy_[b].start);
+    }
+    return end - seconds;
+  }
+
+  void reserve(double start, double seconds) {
+    if (seconds > 0) {
+      busy_.insert(std::ranges::upper_bound(busy_, start, {}, &Span::start),
+                   {start, start + seconds});
+    }
+  }
+
+ private:
+  std::vector<Span> busy_;  // disjoint, ascending
+};
+
 class Chooser {
  public:
-  explicit Chooser(const Request& request)
+  // shares_link: copies wait for those chosen before; otherwise each has the link to itself.
+  Chooser(const Request& request, bool shares_link)
       : request_(request),
+        shares_link_(shares_link),
         tensors_(candidates(request)),
         live_(live_bytes(request)),
         repeats_(request),
@@ -69,9 +114,15 @@ class Chooser {
   static double copy_seconds(const Stashed& tensor, double rate) {
     return rate > 0 ? static_cast<double>(tensor.bytes) / rate : 0;
   }
+  // Return the start of the tensor's copy out and back beside the copies chosen so far.
+  double out_start(const Stashed& tensor) const {
+    return out_.earliest(ends_[index_of(tensor.last_forward)], out_seconds(tensor));
+  }
+  double in_start(const Stashed& tensor) const {
+    return in_.latest(starts_[index_of(tensor.first_backward)], in_seconds(tensor));
+  }
   double free_time(const Stashed& tensor) const {
-    return starts_[index_of(tensor.first_backward)] - in_seconds(tensor) -
-           ends_[index_of(tensor.last_forward)] - out_seconds(tensor);
+    return in_start(tensor) - out_start(tensor) - out_seconds(tensor);
   }
 
   // Returns the fullest step above the target.
@@ -102,10 +153,15 @@ class Chooser {
 
   bool choose_free(StepId step) {
     std::optional<std::size_t> best;
+    double most = 0;
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
-      if (helps(t, step) && free_time(tensors_[t]) >= 0 && may_swap(t) &&
-          (!best || free_time(tensors_[*best]) < free_time(tensors_[t]))) {
+      if (!helps(t, step)) {
+        continue;
+      }
+      const double free = free_time(tensors_[t]);
+      if (free >= 0 && (!best || free > most) && may_swap(t)) {
         best = t;
+        most = free;
       }
     }
     if (best) {
@@ -199,6 +255,10 @@ class Chooser {
   void swap(std::size_t t) {
     chosen_[t] = Choice::swap;
     const StepId trigger = find_trigger(tensors_[t]);
+    if (shares_link_) {
+      out_.reserve(out_start(tensors_[t]), out_seconds(tensors_[t]));
+      in_.reserve(in_start(tensors_[t]), in_seconds(tensors_[t]));
+    }
     swaps_.push_back({.tensor = tensors_[t].tensor,
                       .out_behind = tensors_[t].last_forward,
                       .back_before = tensors_[t].first_backward,
@@ -217,7 +277,9 @@ class Chooser {
   // target.
   StepId find_trigger(const Stashed& tensor) const {
     const StepId back = tensor.first_backward;
-    const double latest = starts_[index_of(back)] - in_seconds(tensor);
+    // A copy that is late anyway gets no lead for the copies before it.
+    const double latest =
+        free_time(tensor) >= 0 ? in_start(tensor) : starts_[index_of(back)] - in_seconds(tensor);
     StepId trigger = compute_before(request_.schedule, back);
     for (StepId step = trigger; step > tensor.last_forward && ends_[index_of(trigger)] > latest;) {
       step = compute_before(request_.schedule, step);
@@ -245,12 +307,14 @@ class Chooser {
   Schedule schedule() const { return edit(request_.schedule, decided()); }
 
   const Request& request_;
+  bool shares_link_;
   std::vector<Stashed> tensors_;
   std::vector<std::size_t> live_;  // by StepId, without tensors chosen to leave
   Repeats repeats_;
   TensorDecisions decisions_;
   std::size_t target_;
   std::vector<double> starts_, ends_;  // by StepId: seconds, without copies
+  CopyLane out_, in_;                  // with the copies of the swaps
   std::vector<Choice> chosen_;         // by tensor
   std::vector<Swap> swaps_;
   std::vector<Recompute> again_;
@@ -263,9 +327,12 @@ class Chooser {
 }  // namespace
 
 Plan capuchin(const Request& request) {
-  return {
-      .schedule = edit(request.schedule, Chooser(request).decisions(), request.options.sync_mode),
-      .notes = {}};
+  const auto chosen = [&](bool shares_link) {
+    return edit(request.schedule, Chooser(request, shares_link).decisions(),
+                request.options.sync_mode);
+  };
+  Schedule shared = chosen(true);
+  return {.schedule = fits(request, shared) ? std::move(shared) : chosen(false), .notes = {}};
 }
 
 }  // namespace cnn::lms

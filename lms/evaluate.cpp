@@ -111,12 +111,18 @@ void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
       least = std::max(least, static_cast<std::uint32_t>(expanded.backward));
     }
     const std::uint32_t earliest = std::max(least, interval.earliest);
-    while (one.position > earliest && bytes_[one.position - 1] + bytes <= device_bytes_) {
+    while (one.position > earliest && bytes_[one.position - 1] + bytes <= limit(one.position - 1)) {
       --one.position;
       bytes_[one.position] += bytes;
     }
     least = std::max(least, one.position);
   }
+}
+
+// Returns the bytes that copies may fill at a step.
+std::size_t Evaluator::limit(std::size_t step) const {
+  return reserved_.empty() ? device_bytes_
+                           : device_bytes_ - std::min(device_bytes_, reserved_[step]);
 }
 
 void Evaluator::measure() {
@@ -178,7 +184,7 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
   double compute = 0, out = 0;
   std::uint32_t next_return = 0;
   for (std::uint32_t s = 0; s < count; ++s) {
-    const std::size_t room = device_bytes_ - std::min(bytes_[s], device_bytes_);
+    const std::size_t room = limit(s) - std::min(bytes_[s], limit(s));
     // bytes_ already includes the tensor that returns here, but the step itself need not wait for
     // its room.
     std::size_t returning = 0;

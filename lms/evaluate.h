@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lms/disk_lane.h"
@@ -46,6 +47,10 @@ class Evaluator {
   // counts only the nodes, and only the returned evaluation is valid.
   const Evaluation& estimate(const ExpandedSchedule& expanded, double seconds);
 
+  // Leaves these bytes of the device free of early swap-ins and of swap-outs that have ended, where
+  // placement needs room. by_step: by expanded step. Empty: all may be used.
+  void reserve(std::vector<std::size_t> by_step) { reserved_ = std::move(by_step); }
+
   // Shortens live intervals without lengthening the step, so that placement finds room: with the
   // times of the latest evaluation, it frees the bytes of swap-outs as soon as the copies end, and
   // starts swap-ins so late that each ends `slack` seconds before its use.
@@ -69,6 +74,7 @@ class Evaluator {
   void free_for(std::uint32_t step, std::size_t room, std::optional<std::uint32_t> for_swap_in);
   void begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r, std::size_t room);
   double free_until(std::size_t room) const;
+  std::size_t limit(std::size_t step) const;
   void free_early(const ExpandedSchedule& expanded);
   void await_swap_outs(const ExpandedSchedule& expanded);
   double seconds_of(std::uint32_t interval, const ExpandedSchedule& expanded, double rate) const;
@@ -77,6 +83,7 @@ class Evaluator {
   std::size_t device_bytes_;
   SyncMode sync_;
   Evaluation result_;
+  std::vector<std::size_t> reserved_;  // by expanded step
   std::vector<std::size_t> bytes_;
   std::vector<PlacedSwapOut> swap_outs_;
   std::vector<PlacedSwapIn> swap_ins_;

@@ -91,6 +91,7 @@ const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decision
     release();
     leave_within_pass();
   }
+  keep_outputs();
   resolve_in_place_reuse();
   return result_;
 }
@@ -278,6 +279,16 @@ bool ScheduleExpander::is_read_next(std::uint32_t root) const {
   return next != uses.end() &&
          std::all_of(problem_.steps.begin() + given_ + 1, problem_.steps.begin() + *next,
                      [](const ProblemStep& step) { return step.kind != StepKind::compute; });
+}
+
+// No compute step waits for the copy of an output, so that its bytes stay until the end.
+void ScheduleExpander::keep_outputs() {
+  for (const ProblemStep& step : problem_.steps) {
+    if (step.kind == StepKind::offload && interval_[step.id] >= 0) {
+      result_.intervals[static_cast<std::size_t>(interval_[step.id])].last =
+          static_cast<std::uint32_t>(result_.steps.size()) - 1;
+    }
+  }
 }
 
 void ScheduleExpander::resolve_in_place_reuse() {

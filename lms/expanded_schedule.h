@@ -115,6 +115,7 @@ class ScheduleExpander {
   void release();
   bool is_read_next(std::uint32_t root) const;
   void begin(std::uint32_t root, bool returns);
+  void keep_outputs();
   void resolve_in_place_reuse();
 
   const PlanningProblem& problem_;

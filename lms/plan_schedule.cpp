@@ -95,10 +95,14 @@ Schedule schedule_of(const Request& request, const PlanningProblem& problem,
 }
 
 Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough) {
+  return outcome_of(request, schedule,
+                    plan_memory(request.graph, schedule, workspaces_of(request), enough));
+}
+
+Outcome outcome_of(const Request& request, const Schedule& schedule, const MemoryPlan& memory) {
   Schedule linked = schedule;
-  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request), enough);
   link(request.graph, linked, memory);
-  return {.device_bytes = memory.device_bytes,
+  return {.device_bytes = aligned(memory.device_bytes),
           .host_bytes = memory.host_bytes,
           .seconds = end_of(simulate(request.graph, linked, request.costs))};
 }

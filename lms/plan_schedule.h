@@ -6,6 +6,7 @@
 #include "lms/expanded_schedule.h"
 #include "lms/planning_problem.h"
 #include "lms/policy.h"
+#include "runtime/memory_plan.h"
 #include "runtime/schedule.h"
 
 namespace cnn::lms {
@@ -17,6 +18,8 @@ struct Outcome {
   double seconds = 0;
 };
 Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough = 0);
+// Returns the same for a schedule whose placement is known.
+Outcome outcome_of(const Request& request, const Schedule& schedule, const MemoryPlan& memory);
 
 // Returns the schedule of an expanded step with its copies, their waits, and the waits of the
 // request's sync mode.

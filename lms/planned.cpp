@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -42,80 +44,121 @@ std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   return series;
 }
 
-bool fits(const PlacedPlan& plan, const Budget& budget) {
-  return plan.outcome.device_bytes <= budget.device && plan.outcome.host_bytes <= budget.host;
-}
-
-// Returns the budgets other than the last whose plans may be faster than this, as their bounds say.
-std::vector<std::size_t> promising(const Request& request, const std::vector<std::size_t>& series,
-                                   double seconds) {
-  constexpr double rounding = 1e-9;
-  std::vector<std::size_t> budgets;
-  for (std::size_t i = series.size(); i-- > 1;) {
-    if (lower_bound_at(request, series[i - 1]) >= seconds * (1 - rounding)) {
-      break;  // a smaller budget has a higher bound
-    }
-    budgets.push_back(series[i - 1]);
-  }
-  return budgets;
-}
-
-// Searches the budgets on all processors. Searches are independent, so the result does not depend
-// on the number of processors.
-std::vector<PlacedPlan> search_all(const Request& request, const PlanningProblem& problem,
-                                   const SmallestPlan& smallest,
-                                   const std::vector<std::size_t>& budgets) {
-  std::vector<PlacedPlan> plans(budgets.size());
-  std::vector<std::exception_ptr> errors(budgets.size());
+// Runs work(0), ..., work(count - 1) on all processors. The calls are independent, so the result
+// does not depend on the number of processors.
+void run_all(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::vector<std::exception_ptr> errors(count);
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < budgets.size(); i = next++) {
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
       try {
-        plans[i] = search_budget(request, problem, smallest, budgets[i]);
+        work(i);
       } catch (...) {
         errors[i] = std::current_exception();
       }
     }
   };
   {
-    const std::size_t threads =
-        std::min<std::size_t>(budgets.size(), std::thread::hardware_concurrency());
+    const std::size_t threads = std::min<std::size_t>(count, std::thread::hardware_concurrency());
     std::vector<std::jthread> workers;
     for (std::size_t t = 1; t < threads; ++t) {
-      workers.emplace_back(work);
+      workers.emplace_back(run);
     }
-    work();
+    run();
   }
   for (const std::exception_ptr& error : errors) {
     if (error) {
       std::rethrow_exception(error);
     }
   }
-  return plans;
 }
 
-PlacedPlan fastest(const Request& request, const PlanningProblem& problem,
-                   const SmallestPlan& smallest) {
-  const std::vector<std::size_t> series =
-      budget_series(smallest.placed.outcome.device_bytes, request.budget.device);
-  PlacedPlan best = smallest.placed;
-  const auto accept = [&](PlacedPlan plan) {
-    if (fits(plan, request.budget) && plan.outcome.seconds < best.outcome.seconds) {
-      best = std::move(plan);
+// Searches the budgets of the series. Those near the smallest, where plans differ most, and every
+// fourth one behind them are searched from the start; the others begin with the plan of the nearest
+// of these below, which fits there too, and improve it.
+class SeriesSearch {
+ public:
+  SeriesSearch(const Request& request, const PlanningProblem& problem, const SearchedPlan& smallest)
+      : request_(request),
+        problem_(problem),
+        smallest_(smallest),
+        series_(budget_series(smallest.placed.outcome.device_bytes, request.budget.device)),
+        full_(series_.size()),
+        best_(smallest.placed) {}
+
+  PlacedPlan fastest() {
+    if (!series_.empty() && bound(series_.size() - 1) < request_.useful_seconds) {
+      search({series_.size() - 1});
+      search(promising(true));
+      search(promising(false));
     }
-  };
-  if (!series.empty()) {
-    if (lower_bound_at(request, series.back()) < request.useful_seconds) {
-      accept(search_budget(request, problem, smallest, series.back()));
+    return std::move(best_);
+  }
+
+ private:
+  bool starts_anew(std::size_t i) const {
+    constexpr double near = 1.6;
+    constexpr std::size_t stride = 4;
+    return i % stride == 0 ||
+           static_cast<double>(series_[i]) <= near * static_cast<double>(series_.front());
+  }
+  std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
+
+  double bound(std::size_t i) const { return lower_bound_at(request_, series_[i]); }
+
+  // Returns the budgets below the last that may be faster than the best plan, as their bounds say:
+  // those that are searched from the start, or all others.
+  std::vector<std::size_t> promising(bool from_the_start) const {
+    constexpr double rounding = 1e-9;
+    const double limit = std::min(best_.outcome.seconds, request_.useful_seconds) * (1 - rounding);
+    std::vector<std::size_t> found;
+    // A smaller budget has a higher bound.
+    for (std::size_t i = series_.size() - 1; i-- > 0 && bound(i) < limit;) {
+      if (starts_anew(i) == from_the_start) {
+        found.push_back(i);
+      }
     }
-    const std::vector<std::size_t> budgets =
-        promising(request, series, std::min(best.outcome.seconds, request.useful_seconds));
-    for (PlacedPlan& plan : search_all(request, problem, smallest, budgets)) {
+    return found;
+  }
+
+  void search(const std::vector<std::size_t>& budgets) {
+    std::vector<std::size_t> starts;
+    for (const std::size_t i : budgets) {
+      const std::size_t full = full_below(i);
+      if (!full_[full] && std::ranges::find(starts, full) == starts.end()) {
+        starts.push_back(full);
+      }
+    }
+    run_all(starts.size(), [&](std::size_t k) {
+      full_[starts[k]] = search_budget(request_, problem_, smallest_, series_[starts[k]]);
+    });
+    std::vector<PlacedPlan> plans(budgets.size());
+    run_all(budgets.size(), [&](std::size_t k) {
+      const std::size_t i = budgets[k];
+      const SearchedPlan& start = *full_[full_below(i)];
+      plans[k] = full_below(i) == i ? start.placed
+                                    : refine_plan(request_, problem_, start, series_[i]).placed;
+    });
+    for (PlacedPlan& plan : plans) {
       accept(std::move(plan));
     }
   }
-  return best;
-}
+
+  void accept(PlacedPlan plan) {
+    if (plan.outcome.device_bytes <= request_.budget.device &&
+        plan.outcome.host_bytes <= request_.budget.host &&
+        plan.outcome.seconds < best_.outcome.seconds) {
+      best_ = std::move(plan);
+    }
+  }
+
+  const Request& request_;
+  const PlanningProblem& problem_;
+  const SearchedPlan& smallest_;
+  std::vector<std::size_t> series_;
+  std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched from the start
+  PlacedPlan best_;
+};
 
 // Returns notes for --lms_debug: each tensor that leaves, each node that runs again.
 std::vector<Note> moves_of(const Graph& graph, const Schedule& schedule) {
@@ -143,8 +186,8 @@ std::size_t min_feasible_bytes(const Request& request) {
 
 Plan planned(const Request& request) {
   const PlanningProblem problem = planning_problem(request);
-  const SmallestPlan smallest = minimize_memory(request, problem);
-  PlacedPlan placed = fastest(request, problem, smallest);
+  const SearchedPlan smallest = minimize_memory(request, problem);
+  PlacedPlan placed = SeriesSearch(request, problem, smallest).fastest();
   Plan plan{.schedule = std::move(placed.schedule),
             .notes = {},
             .enough = placed.enough,

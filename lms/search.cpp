@@ -37,7 +37,8 @@ class Searcher {
         evaluator_(problem, options.device_bytes, options.sync) {
     for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
       const Root& root = problem.roots[r];
-      if ((root.may_leave || root.may_leave_often) &&
+      const bool is_fixed = !options.fixed.empty() && options.fixed[r] != 0;
+      if (!is_fixed && (root.may_leave || root.may_leave_often) &&
           (options.swaps || (options.drops && root.may_drop))) {
         movable_.push_back(r);
         within_pass_ = within_pass_ || root.may_leave_often;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <span>
 
 #include "lms/evaluate.h"
 #include "lms/expanded_schedule.h"
@@ -26,6 +28,8 @@ struct SearchOptions {
   double temperature = 0.01;
   // Decisions of a plan for a similar problem; null: tries many simple plans.
   const TensorDecisions* start = nullptr;
+  // Marks, by root, the decisions that stay as they are in `start`. Empty: none.
+  std::span<const std::uint8_t> fixed = {};
   bool prune_moves = false;  // at last, keep the tensors whose moves gain no time
   StopCheck stopped = nullptr;
 };

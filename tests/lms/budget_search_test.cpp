@@ -7,6 +7,7 @@
 
 #include "lms/plan_schedule.h"
 #include "lms/planning_problem.h"
+#include "lms/search.h"
 #include "tests/lms/problem.h"
 
 namespace cnn::lms {
@@ -22,7 +23,8 @@ class BudgetSearchOfTenLayers : public ::testing::Test {
   PlacedPlan search(std::size_t device_units) {
     const PlanningProblem problem = planning_problem(chain_.request());
     return search_budget(chain_.request(), problem, minimize_memory(chain_.request(), problem),
-                         device_units * unit);
+                         device_units * unit)
+        .placed;
   }
   tests::Problem& chain() { return chain_; }
 
@@ -70,15 +72,31 @@ TEST_F(BudgetSearchOfTenLayers, RunsNothingAgainWhereThatIsOff) {
 
 TEST_F(BudgetSearchOfTenLayers, ReturnsTheSmallestPlanWhereNothingFits) {
   const PlanningProblem problem = planning_problem(chain().request());
-  const SmallestPlan smallest = minimize_memory(chain().request(), problem);
-  const PlacedPlan plan = search_budget(chain().request(), problem, smallest, unit);
+  const SearchedPlan smallest = minimize_memory(chain().request(), problem);
+  const PlacedPlan plan = search_budget(chain().request(), problem, smallest, unit).placed;
   EXPECT_GT(plan.outcome.device_bytes, unit);
   EXPECT_EQ(plan.outcome.device_bytes, smallest.placed.outcome.device_bytes);
 }
 
+TEST_F(BudgetSearchOfTenLayers, ImprovesAPlanOfASmallerBudgetWhereThereIsMore) {
+  chain().limit(10, 0.25, 0.25);
+  const PlanningProblem problem = planning_problem(chain().request());
+  const SearchedPlan smallest = minimize_memory(chain().request(), problem);
+  double seconds = smallest.placed.outcome.seconds;
+  for (const std::size_t units : {3, 5, 7, 9}) {
+    const SearchedPlan refined = refine_plan(chain().request(), problem, smallest, units * unit);
+    EXPECT_LE(refined.placed.outcome.device_bytes, units * unit);
+    EXPECT_LT(refined.placed.outcome.seconds, seconds) << units;
+    seconds = refined.placed.outcome.seconds;
+    const Solution same = lms::search(
+        problem, {.device_bytes = units * unit, .work = 0, .start = &refined.decisions});
+    EXPECT_TRUE(same.evaluation.fits) << "these decisions are those of the plan";
+  }
+}
+
 TEST_F(BudgetSearchOfTenLayers, FindsTheSmallestPeak) {
   const PlanningProblem problem = planning_problem(chain().request());
-  const SmallestPlan smallest = minimize_memory(chain().request(), problem);
+  const SearchedPlan smallest = minimize_memory(chain().request(), problem);
   EXPECT_EQ(smallest.placed.outcome.device_bytes, 2 * unit)
       << "a layer reads one unit and makes one";
   EXPECT_GT(std::ranges::count_if(smallest.decisions,

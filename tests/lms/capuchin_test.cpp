@@ -65,6 +65,19 @@ TEST(Capuchin, GoesAsFarAsItCanWhereNothingFits) {
   EXPECT_LT(c.peak(plan.schedule).device_bytes, c.peak(c.schedule).device_bytes);
 }
 
+// Copies of six seconds: alone each of five tensors has time for its copies, but a link that
+// carries one at a time has not.
+TEST(Capuchin, CountsTheCopiesThatShareTheLink) {
+  StepCase c = chain_step(10);
+  c.budget.device = std::size_t{64} * 6;
+  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 64.0 / 6;
+  const Plan plan = capuchin(c.request());
+  const Summary summary = summarize(*c.graph, plan.schedule);
+  EXPECT_EQ(summary.swap_outs, 2U);
+  EXPECT_EQ(summary.recomputed, 3U);
+  EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
+}
+
 // If copies take no time, every swap is free and recomputation is never needed.
 TEST(Capuchin, SwapsOnlyWhereCopiesTakeNoTime) {
   StepCase c = chain_step(10);

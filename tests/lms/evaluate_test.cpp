@@ -1,6 +1,7 @@
 #include "lms/evaluate.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <optional>
 #include <vector>
@@ -113,6 +114,24 @@ TEST_F(ChainEvaluation, TightensSwapsWithoutMakingTheStepLonger) {
   evaluate(3, {0}).tighten(expanded(), 2);
   EXPECT_EQ(evaluator.swap_ins().front().position, 5U)
       << "with two seconds of slack it stays at step 5";
+}
+
+// All bytes of step 5 are reserved there: the copy back, which would begin at 6 s, waits until that
+// step has ended at 8 s.
+TEST_F(ChainEvaluation, LeavesReservedBytesFreeOfEarlyCopies) {
+  link(1, 0.5);
+  Evaluator& evaluator = evaluate(3, {0});
+  const std::uint32_t earliest = evaluator.swap_ins().front().position;
+  ASSERT_LT(earliest, 6U);
+  std::vector<std::size_t> reserved(expanded().steps.size());
+  reserved[5] = 3 * unit;
+  evaluator.reserve(reserved);
+  const Evaluation later = evaluator.evaluate(expanded());
+  EXPECT_EQ(evaluator.swap_ins().front().position, 6U);
+  EXPECT_TRUE(later.fits) << "the steps themselves may take these bytes";
+  evaluator.reserve({});
+  evaluator.evaluate(expanded());
+  EXPECT_EQ(evaluator.swap_ins().front().position, earliest);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <vector>
 
 #include "lms/planning_problem.h"
 #include "tests/lms/problem.h"
@@ -92,6 +94,26 @@ TEST(Search, RepairsAStartThatDoesNotFit) {
       search(problem, {.device_bytes = 4 * unit, .work = 20'000, .start = &start});
   EXPECT_TRUE(found.evaluation.fits);
   EXPECT_GT(moved(found), 0U);
+}
+
+TEST(Search, LeavesFixedDecisionsAsTheyAre) {
+  const PlanningProblem problem = chain_of_ten(1, 1);
+  TensorDecisions start(problem.roots.size(), TensorDecision::keep);
+  std::vector<std::uint8_t> fixed(problem.roots.size());
+  for (std::size_t root = 0; root < problem.roots.size(); ++root) {
+    start[root] = problem.roots[root].may_leave ? TensorDecision::swap : TensorDecision::keep;
+    fixed[root] = root % 2 == 0 ? 1 : 0;
+  }
+  const SearchOptions options{.device_bytes = 8 * unit,
+                              .work = 20'000,
+                              .start = &start,
+                              .fixed = fixed,
+                              .prune_moves = true};
+  const Solution found = search(problem, options);
+  for (std::size_t root = 0; root < start.size(); root += 2) {
+    EXPECT_EQ(found.decisions[root], start[root]) << root;
+  }
+  EXPECT_NE(found.decisions, start) << "the others gain nothing by a move";
 }
 
 TEST(Search, PrunesMovesThatGainNothing) {

@@ -101,6 +101,21 @@ TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
             1.25 * static_cast<double>(lower_bound(intervals)));
 }
 
+// A search that ends within a thousandth of the bound would exceed a limit that is the bound
+// itself.
+TEST(Place, KeepsToALimitThatIsTheBound) {
+  std::mt19937 random(5);
+  std::vector<Interval> intervals;
+  for (std::uint32_t layer = 0; layer < 60; ++layer) {
+    intervals.push_back(interval(layer, 240 - layer, 64 * (1 + random() % 50'000)));
+    intervals.push_back(interval(60 + layer, 60 + layer, 64 * (1 + random() % 20)));
+  }
+  const std::size_t bound = lower_bound(intervals);
+  const Placement placement = place(intervals, bound);
+  EXPECT_EQ(placement.height, bound);
+  expect_disjoint(intervals, placement);
+}
+
 TEST(Place, PaysNextToNothingForCrumbs) {
   std::vector<Interval> intervals;
   for (std::uint32_t layer = 0; layer < 100; ++layer) {
