@@ -38,35 +38,37 @@ struct Cost {
   double fill = 0;  // the time to fill the pipeline
 };
 
-Cost ring(const Problem& of) {
-  const double speed = of.ranks == of.each ? of.links.rank
-                       : of.each == 1      ? of.links.host
-                                           : std::min(of.links.rank, of.links.host);
-  const double share = (of.ranks - 1) / of.ranks;
-  return {2 * (of.ranks - 1) * of.step(),
-          {2 * share * of.bytes / speed, share * of.added},
-          2 * (of.ranks - 1)};
+Cost ring(const Problem& problem) {
+  const double speed = problem.ranks == problem.each ? problem.links.rank
+                       : problem.each == 1           ? problem.links.host
+                                           : std::min(problem.links.rank, problem.links.host);
+  const double share = (problem.ranks - 1) / problem.ranks;
+  return {2 * (problem.ranks - 1) * problem.step(),
+          {2 * share * problem.bytes / speed, share * problem.added},
+          2 * (problem.ranks - 1)};
 }
 
-Cost direct(const Problem& of) {
-  const double inside = (of.each - 1) / of.ranks, outside = (of.ranks - of.each) / of.ranks;
-  return {2 * (of.links.latency + 2 * (of.ranks - 1) * of.links.post),
-          {2 * inside * of.bytes / of.links.rank, 2 * outside * of.bytes / of.outside(),
-           (of.ranks - 1) / of.ranks * of.added},
-          2 * (of.ranks - 1)};
+Cost direct(const Problem& problem) {
+  const double inside = (problem.each - 1) / problem.ranks,
+               outside = (problem.ranks - problem.each) / problem.ranks;
+  return {2 * (problem.links.latency + 2 * (problem.ranks - 1) * problem.links.post),
+          {2 * inside * problem.bytes / problem.links.rank,
+           2 * outside * problem.bytes / problem.outside(),
+           (problem.ranks - 1) / problem.ranks * problem.added},
+          2 * (problem.ranks - 1)};
 }
 
 // Each dimension works on the slice that earlier dimensions have left to a rank. before: the
 // product of those dimensions.
-Cost grid(const Problem& of, const std::vector<int>& dims, bool rings, double before = 1) {
+Cost grid(const Problem& problem, const std::vector<int>& dims, bool rings, double before = 1) {
   Cost cost;
   double left = 1 / before, stride = before;
   for (const int dim : dims) {
     const double size = dim, share = (size - 1) / size * left;
-    const double speed = stride * size <= of.each ? of.links.rank : of.outside();
-    cost.latency += rings ? 2 * (size - 1) * of.step()
-                          : 2 * (of.links.latency + 2 * (size - 1) * of.links.post);
-    cost.stages.push_back(2 * share * of.bytes / speed + share * of.added);
+    const double speed = stride * size <= problem.each ? problem.links.rank : problem.outside();
+    cost.latency += rings ? 2 * (size - 1) * problem.step()
+                          : 2 * (problem.links.latency + 2 * (size - 1) * problem.links.post);
+    cost.stages.push_back(2 * share * problem.bytes / speed + share * problem.added);
     cost.messages += 2 * (size - 1);
     left /= size;
     stride *= size;
@@ -76,61 +78,65 @@ Cost grid(const Problem& of, const std::vector<int>& dims, bool rings, double be
 
 // A grid whose dimensions within a host sum in shared memory: a slice is read in all buffers of the
 // dimension and written once, then read again and written to all others.
-Cost shared_grid(const Problem& of, std::vector<int> dims, bool rings) {
+Cost shared_grid(const Problem& problem, std::vector<int> dims, bool rings) {
   double inside = 1, seconds = 0;
-  while (!dims.empty() && inside * dims.front() <= of.each) {
+  while (!dims.empty() && inside * dims.front() <= problem.each) {
     const double size = dims.front();
-    const double near = std::clamp(of.of_node / inside, 1.0, size);
+    const double near = std::clamp(problem.of_node / inside, 1.0, size);
     inside *= size;
-    seconds += of.floats / inside *
-               ((1 + 2 * near) / of.links.memory + 2 * (size - near) / of.remote_memory());
+    seconds +=
+        problem.floats / inside *
+        ((1 + 2 * near) / problem.links.memory + 2 * (size - near) / problem.remote_memory());
     dims.erase(dims.begin());
   }
-  Cost cost = grid(of, dims, rings, inside);
-  cost.latency += 2 * of.links.barrier.value_or(of.links.latency);
+  Cost cost = grid(problem, dims, rings, inside);
+  cost.latency += 2 * problem.links.barrier.value_or(problem.links.latency);
   cost.stages.push_back(seconds);
   return cost;
 }
 
 // The cost of recursive doubling, or of halving and doubling.
-Cost distances(const Problem& of, bool halves) {
-  Cost cost{.latency = (halves ? 2 : 1) * of.depth() * of.step(),
-            .messages = (halves ? 2 : 1) * of.depth()};
+Cost distances(const Problem& problem, bool halves) {
+  Cost cost{.latency = (halves ? 2 : 1) * problem.depth() * problem.step(),
+            .messages = (halves ? 2 : 1) * problem.depth()};
   double inside = 0, outside = 0, added = 0, share = 1;
-  for (double distance = 1; distance < of.ranks; distance *= 2) {
+  for (double distance = 1; distance < problem.ranks; distance *= 2) {
     share /= halves ? 2 : 1;
-    (distance < of.each ? inside : outside) += (halves ? 2 : 1) * share * of.bytes;
-    added += share * of.added;
+    (distance < problem.each ? inside : outside) += (halves ? 2 : 1) * share * problem.bytes;
+    added += share * problem.added;
   }
-  cost.stages = {inside / of.links.rank + outside / of.outside() + added};
+  cost.stages = {inside / problem.links.rank + outside / problem.outside() + added};
   return cost;
 }
 
-Cost tree(const Problem& of) {
-  const double speed = of.ranks == of.each ? of.links.rank : of.outside();
+Cost tree(const Problem& problem) {
+  const double speed = problem.ranks == problem.each ? problem.links.rank : problem.outside();
   // Inner ranks of one tree, which are leaves of the other, have two children.
-  return {2 * of.depth() * of.step(),
-          {1.5 * of.bytes / speed + of.added},
+  return {2 * problem.depth() * problem.step(),
+          {1.5 * problem.bytes / speed + problem.added},
           6,
-          (of.depth() - 1) * of.bytes / speed};
+          (problem.depth() - 1) * problem.bytes / speed};
 }
 
-Cost shared(const Problem& of) {
-  const double near = of.of_node / of.ranks;
-  return {2 * of.links.barrier.value_or(of.links.latency),
-          {2 * of.bytes * (near / of.links.memory + (1 - near) / of.remote_memory())},
-          2};
+Cost shared(const Problem& problem) {
+  const double near = problem.of_node / problem.ranks;
+  return {
+      2 * problem.links.barrier.value_or(problem.links.latency),
+      {2 * problem.bytes * (near / problem.links.memory + (1 - near) / problem.remote_memory())},
+      2};
 }
 
 // A NUMA node in the middle is the bottleneck: it reads a slice in its own buffers and in one more,
 // writes it once, later reads the result from another node and writes it to all its own buffers.
-Cost shared_by_node(const Problem& of) {
-  const double nodes = of.ranks / of.of_node, barrier = of.links.barrier.value_or(of.links.latency);
+Cost shared_by_node(const Problem& problem) {
+  const double nodes = problem.ranks / problem.of_node,
+               barrier = problem.links.barrier.value_or(problem.links.latency);
   const double remote_reads = std::min(nodes - 1, 2.0);
-  const double slice = of.bytes / of.of_node;
-  const double adding = slice * (1 + of.of_node) / of.links.memory;
+  const double slice = problem.bytes / problem.of_node;
+  const double adding = slice * (1 + problem.of_node) / problem.links.memory;
   return {(nodes + 2) * barrier,
-          {adding + slice * (of.of_node / of.links.memory + remote_reads / of.remote_memory())},
+          {adding + slice * (problem.of_node / problem.links.memory +
+                             remote_reads / problem.remote_memory())},
           2,
           (nodes - 1) * adding};
 }

@@ -20,46 +20,49 @@ constexpr std::size_t line = 64;
 std::size_t whole_lines(std::size_t bytes) { return round_up(bytes, line); }
 
 // Returns the bytes between two words of a kind.
-std::size_t stride_of(const SharedParameters& of) {
+std::size_t stride_of(const SharedParameters& parameters) {
   constexpr std::size_t few_ranks = 16;
-  return of.ranks <= few_ranks ? line : sizeof(Word);
+  return parameters.ranks <= few_ranks ? line : sizeof(Word);
 }
 
 // The sizes of the flags of all messages to one rank.
 struct Inbox {
   std::size_t words, bytes;
 
-  explicit Inbox(const SharedParameters& of)
-      : words(divide_up(of.channels, 64)), bytes(whole_lines(of.ranks * words * stride_of(of))) {}
+  explicit Inbox(const SharedParameters& parameters)
+      : words(divide_up(parameters.channels, 64)),
+        bytes(whole_lines(parameters.ranks * words * stride_of(parameters))) {}
 };
 
 // Returns the bytes of the arrival counters of one rank.
-std::size_t arrivals_bytes(const SharedParameters& of) {
-  return whole_lines(of.channels * stride_of(of));
+std::size_t arrivals_bytes(const SharedParameters& parameters) {
+  return whole_lines(parameters.channels * stride_of(parameters));
 }
 
 }  // namespace
 
-std::size_t SharedHeader::header_bytes(const SharedParameters& of) {
-  return whole_pages(sizeof(SharedParameters) + of.ranks * (sizeof(RankStatus) + sizeof(Doorbell)) +
-                     of.ranks * (arrivals_bytes(of) + Inbox(of).bytes));
+std::size_t SharedHeader::header_bytes(const SharedParameters& parameters) {
+  return whole_pages(sizeof(SharedParameters) +
+                     parameters.ranks * (sizeof(RankStatus) + sizeof(Doorbell)) +
+                     parameters.ranks * (arrivals_bytes(parameters) + Inbox(parameters).bytes));
 }
 
-std::size_t SharedHeader::total_bytes(const SharedParameters& of) {
-  return header_bytes(of) + of.ranks * (whole_pages(of.segment_bytes) + segment_gap);
+std::size_t SharedHeader::total_bytes(const SharedParameters& parameters) {
+  return header_bytes(parameters) +
+         parameters.ranks * (whole_pages(parameters.segment_bytes) + segment_gap);
 }
 
-void SharedHeader::construct(const SharedParameters& of) {
-  SharedParameters& mine = *new (memory_) SharedParameters(of);
-  mine.segment_bytes = whole_pages(of.segment_bytes);
-  for (std::size_t rank = 0; rank < of.ranks; ++rank) {
+void SharedHeader::construct(const SharedParameters& parameters) {
+  SharedParameters& mine = *new (memory_) SharedParameters(parameters);
+  mine.segment_bytes = whole_pages(parameters.segment_bytes);
+  for (std::size_t rank = 0; rank < parameters.ranks; ++rank) {
     new (&status(rank)) RankStatus;
     new (&doorbell(rank)) Doorbell;
   }
-  for (std::size_t channel = 0; channel < of.channels; ++channel) {
-    for (std::size_t rank = 0; rank < of.ranks; ++rank) {
+  for (std::size_t channel = 0; channel < parameters.channels; ++channel) {
+    for (std::size_t rank = 0; rank < parameters.ranks; ++rank) {
       new (&arrivals(channel, rank)) Word(0);
-      for (std::size_t to = 0; channel % 64 == 0 && to < of.ranks; ++to) {
+      for (std::size_t to = 0; channel % 64 == 0 && to < parameters.ranks; ++to) {
         new (&pending(channel, rank, to)) Word(0);
       }
     }
@@ -80,15 +83,17 @@ std::byte* SharedHeader::counters() const {
 }
 
 Word& SharedHeader::arrivals(std::size_t channel, std::size_t rank) const {
-  const SharedParameters& of = parameters();
-  return *reinterpret_cast<Word*>(counters() + rank * arrivals_bytes(of) + channel * stride_of(of));
+  const SharedParameters& shared_parameters = parameters();
+  return *reinterpret_cast<Word*>(counters() + rank * arrivals_bytes(shared_parameters) +
+                                  channel * stride_of(shared_parameters));
 }
 
 Word& SharedHeader::pending(std::size_t channel, std::size_t from, std::size_t to) const {
-  const SharedParameters& of = parameters();
-  const Inbox inbox(of);
-  std::byte* const place = counters() + of.ranks * arrivals_bytes(of) + to * inbox.bytes +
-                           (from * inbox.words + channel / 64) * stride_of(of);
+  const SharedParameters& shared_parameters = parameters();
+  const Inbox inbox(shared_parameters);
+  std::byte* const place =
+      counters() + shared_parameters.ranks * arrivals_bytes(shared_parameters) + to * inbox.bytes +
+      (from * inbox.words + channel / 64) * stride_of(shared_parameters);
   return *reinterpret_cast<Word*>(place);
 }
 

@@ -48,10 +48,10 @@ class SharedHeader {
  public:
   explicit SharedHeader(std::byte* memory) : memory_(memory) {}
 
-  static std::size_t header_bytes(const SharedParameters& of);  // bytes before the segments
-  static std::size_t total_bytes(const SharedParameters& of);   // header and segments
+  static std::size_t header_bytes(const SharedParameters& parameters);  // bytes before the segments
+  static std::size_t total_bytes(const SharedParameters& parameters);   // header and segments
   // Constructs the header in memory that is zero.
-  void construct(const SharedParameters& of);
+  void construct(const SharedParameters& parameters);
 
   const SharedParameters& parameters() const {
     return *reinterpret_cast<const SharedParameters*>(memory_);

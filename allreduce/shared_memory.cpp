@@ -371,23 +371,23 @@ SharedParameters parameters(int ranks, const SharedMemoryOptions& options) {
 }  // namespace
 
 SharedMemory SharedMemory::for_threads(int ranks, const SharedMemoryOptions& options) {
-  const SharedParameters of = parameters(ranks, options);
-  const std::size_t bytes = SharedHeader::total_bytes(of);
+  const SharedParameters shared_parameters = parameters(ranks, options);
+  const std::size_t bytes = SharedHeader::total_bytes(shared_parameters);
   SharedMemory memory(-1, map(-1, bytes), bytes);
-  SharedHeader(memory.memory_).construct(of);
+  SharedHeader(memory.memory_).construct(shared_parameters);
   return memory;
 }
 
 SharedMemory SharedMemory::create(int ranks, const SharedMemoryOptions& options) {
-  const SharedParameters of = parameters(ranks, options);
-  const std::size_t bytes = SharedHeader::total_bytes(of);
+  const SharedParameters shared_parameters = parameters(ranks, options);
+  const std::size_t bytes = SharedHeader::total_bytes(shared_parameters);
   const int descriptor = ::memfd_create("cnn_ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   // Seals, because a process that shrinks the file would kill all ranks by SIGBUS.
   check(descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
             ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0,
         std::string("no file in memory for ranks to share: ") + std::strerror(errno));
   SharedMemory memory(descriptor, map(descriptor, bytes), bytes);
-  SharedHeader(memory.memory_).construct(of);
+  SharedHeader(memory.memory_).construct(shared_parameters);
   return memory;
 }
 

@@ -158,10 +158,10 @@ class Simulation {
   }
 
   void end_side(double time, std::size_t rank, std::size_t chunk) {
-    ChunkProgress& of = chunk_progress_[rank][chunk];
-    of.time = std::max(of.time, time);
-    if (--of.open_messages == 0) {
-      schedule_go_on(of.time, rank, chunk);
+    ChunkProgress& progress = chunk_progress_[rank][chunk];
+    progress.time = std::max(progress.time, time);
+    if (--progress.open_messages == 0) {
+      schedule_go_on(progress.time, rank, chunk);
     }
   }
 

@@ -58,8 +58,8 @@ bool WatchedProcess::ended() const {
   if (descriptor_ < 0) {  // It had ended before, or the kernel has no pidfd_open.
     return ::kill(process_, 0) != 0 && errno == ESRCH;
   }
-  pollfd asked{descriptor_, POLLIN, 0};
-  return ::poll(&asked, 1, 0) > 0;
+  pollfd request{descriptor_, POLLIN, 0};
+  return ::poll(&request, 1, 0) > 0;
 }
 
 std::chrono::steady_clock::duration WatchedProcess::stopped() {

@@ -74,7 +74,7 @@ void report(const Arguments& arguments, const std::vector<Finding>& findings) {
 
 int compare_two_bit_by_bit(const Arguments& arguments) {
   const HashedRun a = read_hashes(arguments.base.front());
-  const HashedRun b = read_hashes(arguments.fresh.front());
+  const HashedRun b = read_hashes(arguments.candidate.front());
   const BitComparison comparison = compare_bits(a, b);
   put("", bits_text(a, b, comparison));
   return exit_code_of(comparison);
@@ -124,7 +124,7 @@ int compare_files(const std::vector<std::string>& words) {
     return 0;
   }
   const std::vector<Configuration> configurations = find_configurations(
-      read_runs(arguments.base), read_runs(arguments.fresh), arguments.across_machines);
+      read_runs(arguments.base), read_runs(arguments.candidate), arguments.across_machines);
   const std::vector<Finding> findings = judge(configurations, arguments.settings);
   report(arguments, findings);
   if (arguments.html) {

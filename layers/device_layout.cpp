@@ -21,8 +21,8 @@ void require_indexable(const TensorDesc& desc) {
   }
 }
 
-KernelSpec in_nhwc(const Signature& asked, std::size_t workspace) {
-  KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
+KernelSpec in_nhwc(const Signature& request, std::size_t workspace) {
+  KernelSpec spec{.workspace = workspace, .in = request.in, .out = request.out};
   for (auto* descs : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *descs) {
       require_indexable(desc);
@@ -34,13 +34,13 @@ KernelSpec in_nhwc(const Signature& asked, std::size_t workspace) {
   return spec;
 }
 
-void keep_pitch(TensorDesc& answer, const TensorDesc& asked) {
-  const bool aligned = asked.pitch * static_cast<std::int64_t>(size_of(asked.type)) % 16 == 0;
-  answer.pitch = asked.layout == Layout::nhwc && aligned ? asked.pitch : 0;
+void keep_pitch(TensorDesc& answer, const TensorDesc& request) {
+  const bool aligned = request.pitch * static_cast<std::int64_t>(size_of(request.type)) % 16 == 0;
+  answer.pitch = request.layout == Layout::nhwc && aligned ? request.pitch : 0;
 }
 
-KernelSpec like_parameters(const Update& op, const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
+KernelSpec like_parameters(const Update& op, const Signature& request) {
+  KernelSpec spec{.in = request.in, .out = request.out};
   for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     spec.in[i] = spec.in[op.first_parameter() + (i - op.first_gradient()) % op.parameters];
   }

@@ -170,8 +170,8 @@ bool completes_operand(const Op& op, std::span<const TensorDesc> in) {
 }
 
 void add_host_variable_rows(KernelTable& table) {
-  const auto as_asked = [](const Op& /*op*/, const Signature& asked) {
-    return std::optional(KernelSpec{.in = asked.in, .out = asked.out});
+  const auto as_asked = [](const Op& /*op*/, const Signature& request) {
+    return std::optional(KernelSpec{.in = request.in, .out = request.out});
   };
   table.add<LoadVariable>(as_asked, [](const LoadVariable& op, const Signature&) {
     return copy_kernel([from = bytes_before(op.first)](Stream& stream, const Operands& o) {

@@ -60,7 +60,8 @@ class StoreVariable final : public Op {
 class UpdateSlice final : public Op {
  public:
   // of: for this parameter alone, without copies and automatic loss scale.
-  UpdateSlice(UpdateAttributes of, std::int64_t f) : attributes(std::move(of)), first(f) {}
+  UpdateSlice(UpdateAttributes update_attributes, std::int64_t f)
+      : attributes(std::move(update_attributes)), first(f) {}
   std::string_view name() const override { return "update_slice"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;

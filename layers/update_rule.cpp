@@ -9,7 +9,9 @@ namespace cnn::layers {
 
 namespace {
 
-RuleFactors momentum_factors(const UpdateAttributes& of) { return {.momentum = of.momentum}; }
+RuleFactors momentum_factors(const UpdateAttributes& attributes) {
+  return {.momentum = attributes.momentum};
+}
 
 double step_momentum(const RuleFactors& by, double rate, const Weight& w) {
   float& a = *w.slot0;
@@ -23,9 +25,10 @@ double step_sgd(const RuleFactors& /*by*/, double rate, const Weight& w) {
   return w.value - rate * w.gradient;
 }
 
-RuleFactors rmsprop_factors(const UpdateAttributes& of) {
-  return {
-      .momentum = of.rmsprop_momentum, .keep0 = of.rmsprop_decay, .epsilon = of.rmsprop_epsilon};
+RuleFactors rmsprop_factors(const UpdateAttributes& attributes) {
+  return {.momentum = attributes.rmsprop_momentum,
+          .keep0 = attributes.rmsprop_decay,
+          .epsilon = attributes.rmsprop_epsilon};
 }
 
 double step_rmsprop(const RuleFactors& by, double rate, const Weight& w) {
@@ -35,8 +38,10 @@ double step_rmsprop(const RuleFactors& by, double rate, const Weight& w) {
   return w.value - b;
 }
 
-RuleFactors adam_factors(const UpdateAttributes& of) {
-  return {.keep0 = of.adam_beta1, .keep1 = of.adam_beta2, .epsilon = of.adam_epsilon};
+RuleFactors adam_factors(const UpdateAttributes& attributes) {
+  return {.keep0 = attributes.adam_beta1,
+          .keep1 = attributes.adam_beta2,
+          .epsilon = attributes.adam_epsilon};
 }
 
 double step_adam(const RuleFactors& by, double rate, const Weight& w) {

@@ -48,7 +48,7 @@ struct RuleRow {
   std::string_view name;
   Rule rule{};
   std::vector<Slot> slots;
-  RuleFactors (*factors)(const UpdateAttributes& of) = nullptr;
+  RuleFactors (*factors)(const UpdateAttributes& attributes) = nullptr;
   // Writes the slots and returns the new value of the weight.
   double (*step)(const RuleFactors& by, double rate, const Weight& weight) = nullptr;
   bool has_powers = false;  // of both betas, for Adam's bias correction

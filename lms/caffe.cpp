@@ -22,20 +22,20 @@ namespace {
 // A blob is managed once all requests so far exceed this share of the memory.
 std::vector<Stashed> managed(const Request& request) {
   const double unmanaged = request.options.frac * static_cast<double>(request.budget.device);
-  std::vector<std::size_t> asked(request.graph.tensors().size());
+  std::vector<std::size_t> running_sum(request.graph.tensors().size());
   std::size_t sum = 0;
   for (const Step& step : request.schedule.steps) {
     for_each_access(request.graph, step.action, [&](const Access& access) {
       const TensorInfo& info = request.graph.info(access.tensor);
       if (access.kind == Access::Kind::define && !info.alias) {
         sum += info.desc.bytes();
-        asked[index_of(access.tensor)] = sum;
+        running_sum[index_of(access.tensor)] = sum;
       }
     });
   }
   std::vector<Stashed> tensors = candidates(request);
   std::erase_if(tensors, [&](const Stashed& tensor) {
-    return static_cast<double>(asked[index_of(tensor.tensor)]) < unmanaged;
+    return static_cast<double>(running_sum[index_of(tensor.tensor)]) < unmanaged;
   });
   return tensors;
 }

@@ -152,17 +152,18 @@ class PressureBuilder {
   };
   MakersAndUses makers_and_uses() const {
     using Steps = std::vector<std::vector<std::uint32_t>>;
-    MakersAndUses of{.makers = Steps(spans_.size()), .uses = Steps(spans_.size())};
+    MakersAndUses uses{.makers = Steps(spans_.size()), .uses = Steps(spans_.size())};
     for (std::uint32_t s = 0; s < nodes_.size(); ++s) {
       for_each_access(graph_, Compute{nodes_[s]}, [&](const Access& access) {
         const bool defines = access.kind == Access::Kind::define;
-        std::vector<std::uint32_t>& steps = (defines ? of.makers : of.uses)[root(access.tensor)];
+        std::vector<std::uint32_t>& steps =
+            (defines ? uses.makers : uses.uses)[root(access.tensor)];
         if (steps.empty() || steps.back() != s) {
           steps.push_back(s);
         }
       });
     }
-    return of;
+    return uses;
   }
 
   // Returns roots besides the candidates that are written by forward steps which may run again for

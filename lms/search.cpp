@@ -320,8 +320,8 @@ class Searcher {
   // Changes a plan that fits: mostly exchanges one move for another, as almost all other changes
   // are slower or do not fit.
   TensorDecisions exchanged(TensorDecisions decisions) {
-    constexpr std::size_t of = 20, exchanges = 8, others = 2;
-    const std::size_t kind = random_.next() % of;
+    constexpr std::size_t all = 20, exchanges = 8, others = 2;
+    const std::size_t kind = random_.next() % all;
     const std::uint32_t moved = any(decisions, true);
     if (kind < exchanges) {
       const TensorDecision decision = decisions[any(decisions, true)];

@@ -205,16 +205,16 @@ class Cell {
     return before;
   }
 
-  Value branch(const Branch& of, std::string_view side) {
-    const Value x = states_[of.state];
+  Value branch(const Branch& branch, std::string_view side) {
+    const Value x = states_[branch.state];
     const NameScope scope(*x.graph, side);
-    const std::int64_t stride = of.state < 2 ? plan_.stride : 1;
-    if (of.operation == Operation::none) {
+    const std::int64_t stride = branch.state < 2 ? plan_.stride : 1;
+    if (branch.operation == Operation::none) {
       const bool fits = stride == 1 && x.desc().shape[1] == filters_;
       return fits ? x : projected(rectified(x), stride);
     }
-    const Value y =
-        is_separable(of.operation) ? separable(x, of.operation, stride) : pooled(x, of, stride);
+    const Value y = is_separable(branch.operation) ? separable(x, branch.operation, stride)
+                                                   : pooled(x, branch, stride);
     return layers::drop_path(y, drop_, drop_steps_);
   }
 
@@ -236,12 +236,12 @@ class Cell {
     return y;
   }
 
-  Value pooled(Value x, const Branch& of, std::int64_t stride) {
-    const std::pair key{of.operation, of.state};
+  Value pooled(Value x, const Branch& branch, std::int64_t stride) {
+    const std::pair key{branch.operation, branch.state};
     const auto [found, is_new] = pooled_.try_emplace(key, Value{});
     if (is_new) {
       const auto pool =
-          of.operation == Operation::max_3x3 ? layers::max_pool : layers::average_pool;
+          branch.operation == Operation::max_3x3 ? layers::max_pool : layers::average_pool;
       found->second = pool(x, {.kernel = 3, .stride = stride, .padding = Padding::same});
     }
     const Value y = found->second;

@@ -70,9 +70,9 @@ void BlockLifetimes::find_swaps(const Graph& graph) {
 // Returns the first step that a wait of the caller orders after step `last`, which moved bytes
 // away, unless they are back before it; else the step after `last`.
 std::size_t BlockLifetimes::asked_end(std::size_t last) const {
-  const std::size_t asked = asked_.first(index_of_lane(steps_[last].lane),
-                                         static_cast<std::int64_t>(last), steps_.size());
-  return asked <= *back_[last] ? std::max(asked, last + 1) : last + 1;
+  const std::size_t request = asked_.first(index_of_lane(steps_[last].lane),
+                                           static_cast<std::int64_t>(last), steps_.size());
+  return request <= *back_[last] ? std::max(request, last + 1) : last + 1;
 }
 
 // Returns the last step for which bytes stay reserved that step `last` touches last.

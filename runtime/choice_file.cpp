@@ -137,13 +137,13 @@ void ChoiceFile::store(const std::string& key, const Entry& entry) {
   if (!stored) {
     write();
   }
-  const std::filesystem::path fresh = file_.string() + ".new";  // one at a time: it is locked
-  std::ofstream out(fresh);
+  const std::filesystem::path temporary = file_.string() + ".new";  // one at a time: it is locked
+  std::ofstream out(temporary);
   out << text.str();
   out.close();
   std::error_code problem;
   if (out.good()) {
-    std::filesystem::rename(fresh, file_, problem);
+    std::filesystem::rename(temporary, file_, problem);
   }
   check(out.good() && !problem, "cannot write the plan cache " + file_.string());
   entries_[key] = entry;

@@ -26,10 +26,10 @@ void KernelTable::otherwise(Describe describe, Make make, Provider by) {
 }
 
 // Returns the first row that describes the request, and its answer; nullptr if none does.
-const KernelTable::Row* KernelTable::row_for(const Op& op, const Signature& asked,
+const KernelTable::Row* KernelTable::row_for(const Op& op, const Signature& request,
                                              std::optional<KernelSpec>& spec) const {
   const auto serves = [&](const Row& row) {
-    spec = row.describe(op, asked);
+    spec = row.describe(op, request);
     if (spec) {
       spec->by = row.by;
     }
@@ -45,14 +45,14 @@ const KernelTable::Row* KernelTable::row_for(const Op& op, const Signature& aske
   return otherwise_ && op.is_local() && serves(*otherwise_) ? &*otherwise_ : nullptr;
 }
 
-std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& asked) const {
+std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& request) const {
   std::optional<KernelSpec> spec;
-  row_for(op, asked, spec);
+  row_for(op, request, spec);
   return spec;
 }
 
-std::optional<KernelSpec> KernelTable::resolve(const Op& op, const Signature& asked) const {
-  const std::optional<KernelSpec> first = describe(op, asked);
+std::optional<KernelSpec> KernelTable::resolve(const Op& op, const Signature& request) const {
+  const std::optional<KernelSpec> first = describe(op, request);
   if (!first) {
     return std::nullopt;
   }

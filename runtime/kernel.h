@@ -76,11 +76,11 @@ class KernelTable {
   // Sets the fallback for every local op (see Op) without a row, or whose rows describe nothing.
   void otherwise(Describe describe, Make make, Provider by = Provider::own);
 
-  std::optional<KernelSpec> describe(const Op& op, const Signature& asked) const;
+  std::optional<KernelSpec> describe(const Op& op, const Signature& request) const;
   // Describes the request, then the layouts of that answer, for which another row may come first.
   // Returns the spec of the kernel that make() makes for them: its workspace is the one to give.
   // Throws Error if no kernel takes the layouts of the first answer as they are.
-  std::optional<KernelSpec> resolve(const Op& op, const Signature& asked) const;
+  std::optional<KernelSpec> resolve(const Op& op, const Signature& request) const;
   // Throws Error with the op and the signature if no kernel can run it.
   std::unique_ptr<Kernel> make(const Op& op, const Signature& signature) const;
 
@@ -90,7 +90,7 @@ class KernelTable {
     Make make;
     Provider by{};
   };
-  const Row* row_for(const Op& op, const Signature& asked, std::optional<KernelSpec>& spec) const;
+  const Row* row_for(const Op& op, const Signature& request, std::optional<KernelSpec>& spec) const;
 
   std::unordered_map<std::type_index, std::vector<Row>> rows_;
   std::optional<Row> otherwise_;

@@ -98,8 +98,8 @@ NonFiniteTensor describe_non_finite(const Graph& graph, TensorId tensor, const A
   }
   found.made_by = to_string(graph, action);
   for (const TensorId input : graph.nodes()[index_of(std::get<Compute>(action).node)].inputs) {
-    if (found.of.empty() && is_persistent(graph.info(input).role)) {
-      found.of = graph.info(input).name;
+    if (found.variable.empty() && is_persistent(graph.info(input).role)) {
+      found.variable = graph.info(input).name;
     }
   }
   return found;
@@ -120,7 +120,8 @@ std::int64_t count_non_finite(const TensorView& tensor) {
 std::string to_string(const NonFiniteTensor& tensor) {
   std::string text = tensor.name;
   if (!tensor.made_by.empty()) {
-    text = "the result of " + tensor.made_by + (tensor.of.empty() ? "" : " with " + tensor.of);
+    text = "the result of " + tensor.made_by +
+           (tensor.variable.empty() ? "" : " with " + tensor.variable);
   }
   return text + " (" + std::to_string(tensor.count) + " of " + std::to_string(tensor.elements) +
          " values)";

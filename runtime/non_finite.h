@@ -18,8 +18,8 @@ namespace cnn {
 // A tensor with elements that are NaN or infinite.
 struct NonFiniteTensor {
   std::string name;
-  std::string made_by;  // the node "conv2d#3"; empty: a variable or an input of the step
-  std::string of;       // the first variable that this node reads, or empty
+  std::string made_by;   // the node "conv2d#3"; empty: a variable or an input of the step
+  std::string variable;  // the first variable that this node reads, or empty
   std::int64_t count = 0, elements = 0;  // include the layout's padding
 };
 

@@ -157,9 +157,9 @@ void Communicator::poll(bool waiting) {
     return;
   }
   Status status = success;
-  const Status asked = library_.async_error(comm_, &status);
-  if (asked != success || (status != success && status != in_progress)) {
-    fail(asked != success ? asked : status);
+  const Status request = library_.async_error(comm_, &status);
+  if (request != success || (status != success && status != in_progress)) {
+    fail(request != success ? request : status);
   }
   try {
     team_.check_peers(true);
@@ -178,8 +178,8 @@ void Communicator::settle(Status status) {
   }
   while (status == in_progress) {
     poll(true);
-    if (const Status asked = library_.async_error(comm_, &status); asked != success) {
-      fail(asked);
+    if (const Status request = library_.async_error(comm_, &status); request != success) {
+      fail(request);
     }
   }
   team_.check_peers(false);

@@ -40,11 +40,11 @@ struct SumLoops {
 
   // Stores the finished sum at(i) of each element i. Most sums have one or two outputs.
   template <class At>
-  static void each(const Sum& of, const At& at) {
-    const Finish finish{of.factor, of.round_to};
-    const std::size_t n = of.n, outputs = of.outputs;
-    float* const first = of.to[0];
-    float* const second = of.to[outputs - 1];
+  static void each(const Sum& request, const At& at) {
+    const Finish finish{request.factor, request.round_to};
+    const std::size_t n = request.n, outputs = request.outputs;
+    float* const first = request.to[0];
+    float* const second = request.to[outputs - 1];
     if (outputs <= 2) {
       for (std::size_t i = 0; i + V::width <= n; i += V::width) {
         const Float result = finish(at(i));
@@ -53,7 +53,7 @@ struct SumLoops {
       }
       return;
     }
-    float* const* const to = of.to;
+    float* const* const to = request.to;
     for (std::size_t i = 0; i + V::width <= n; i += V::width) {
       const Float result = finish(at(i));
       for (std::size_t k = 0; k < outputs; ++k) {
@@ -64,13 +64,13 @@ struct SumLoops {
 
   // Sums a known number of f32 operands: the case that must reach memory bandwidth.
   template <std::size_t count>
-  static void few(const Sum& of) {
+  static void few(const Sum& request) {
     const float* x[count];
     for (std::size_t k = 0; k < count; ++k) {
-      x[k] = static_cast<const float*>(of.operands[k].data);
+      x[k] = static_cast<const float*>(request.operands[k].data);
     }
-    const bool pairwise = of.pairwise;
-    each(of, [x, pairwise](std::size_t i) {
+    const bool pairwise = request.pairwise;
+    each(request, [x, pairwise](std::size_t i) {
       if constexpr (count == 4) {
         if (pairwise) {
           return (V::load(x[0] + i) + V::load(x[1] + i)) + (V::load(x[2] + i) + V::load(x[3] + i));
@@ -84,18 +84,18 @@ struct SumLoops {
     });
   }
 
-  static void sum_sequentially(const Sum& of) {
-    each(of, [&](std::size_t i) {
-      Float sum = load(of.operands[0], i);
-      for (std::size_t k = 1; k < of.count; ++k) {
-        sum = sum + load(of.operands[k], i);
+  static void sum_sequentially(const Sum& request) {
+    each(request, [&](std::size_t i) {
+      Float sum = load(request.operands[0], i);
+      for (std::size_t k = 1; k < request.count; ++k) {
+        sum = sum + load(request.operands[k], i);
       }
       return sum;
     });
   }
 
   struct Tree {
-    const Sum& of;
+    const Sum& request;
     std::size_t first, n;          // elements
     float (*partial_sums)[piece];  // by depth
   };
@@ -105,7 +105,7 @@ struct SumLoops {
     const std::size_t left = count / 2;
     if (count == 1) {
       for (std::size_t i = 0; i < tree.n; i += V::width) {
-        V::store(to + i, load(tree.of.operands[operand], tree.first + i));
+        V::store(to + i, load(tree.request.operands[operand], tree.first + i));
       }
       return;
     }
@@ -116,15 +116,15 @@ struct SumLoops {
     }
   }
 
-  static void sum_pairwise(const Sum& of) {
+  static void sum_pairwise(const Sum& request) {
     alignas(64) float partial_sums[max_depth][piece];
     float* to[1];
-    for (std::size_t first = 0; first < of.n; first += piece) {
-      const std::size_t n = of.n - first < piece ? of.n - first : piece;
-      branch({of, first, n, partial_sums}, 0, of.count, 0);
-      for (std::size_t k = 0; k < of.outputs; ++k) {
-        to[0] = of.to[k] + first;
-        Sum last = of;
+    for (std::size_t first = 0; first < request.n; first += piece) {
+      const std::size_t n = request.n - first < piece ? request.n - first : piece;
+      branch({request, first, n, partial_sums}, 0, request.count, 0);
+      for (std::size_t k = 0; k < request.outputs; ++k) {
+        to[0] = request.to[k] + first;
+        Sum last = request;
         last.to = to;
         last.outputs = 1;
         last.n = n;
@@ -134,22 +134,22 @@ struct SumLoops {
   }
 
   // Requires that n is a multiple of the width.
-  static void whole_vectors(const Sum& of) {
+  static void whole_vectors(const Sum& request) {
     bool wide = true;
-    for (std::size_t k = 0; k < of.count; ++k) {
-      wide = wide && of.operands[k].type == Type::f32;
+    for (std::size_t k = 0; k < request.count; ++k) {
+      wide = wide && request.operands[k].type == Type::f32;
     }
-    const bool row = !of.pairwise || of.count == 2;
-    if (wide && of.count == 2) {
-      few<2>(of);
-    } else if (wide && of.count == 3 && row) {
-      few<3>(of);
-    } else if (wide && of.count == 4) {
-      few<4>(of);
+    const bool row = !request.pairwise || request.count == 2;
+    if (wide && request.count == 2) {
+      few<2>(request);
+    } else if (wide && request.count == 3 && row) {
+      few<3>(request);
+    } else if (wide && request.count == 4) {
+      few<4>(request);
     } else if (row) {
-      sum_sequentially(of);
+      sum_sequentially(request);
     } else {
-      sum_pairwise(of);
+      sum_pairwise(request);
     }
   }
 };
@@ -157,38 +157,38 @@ struct SumLoops {
 // Complete loops: whole vectors by V, the remaining elements by S, whose vectors have one element.
 template <class V, class S>
 struct AllLoops {
-  static void sum(const Sum& of) {
-    const std::size_t whole = of.n / V::width * V::width;
-    Sum vectors = of;
+  static void sum(const Sum& request) {
+    const std::size_t whole = request.n / V::width * V::width;
+    Sum vectors = request;
     vectors.n = whole;
     SumLoops<V>::whole_vectors(vectors);
-    if (whole < of.n) {
-      rest(of, whole);
+    if (whole < request.n) {
+      rest(request, whole);
     }
   }
 
-  static void rest(const Sum& of, std::size_t first) {
-    for (std::size_t i = first; i < of.n; ++i) {
-      const float result =
-          typename SumLoops<S>::Finish{of.factor, of.round_to}(one(of, i, 0, of.count));
-      for (std::size_t k = 0; k < of.outputs; ++k) {
-        of.to[k][i] = result;
+  static void rest(const Sum& request, std::size_t first) {
+    for (std::size_t i = first; i < request.n; ++i) {
+      const float result = typename SumLoops<S>::Finish{
+          request.factor, request.round_to}(one(request, i, 0, request.count));
+      for (std::size_t k = 0; k < request.outputs; ++k) {
+        request.to[k][i] = result;
       }
     }
   }
   // Returns the sum of `count` operands from `operand` on.
-  static float one(const Sum& of, std::size_t i, std::size_t operand, std::size_t count) {
+  static float one(const Sum& request, std::size_t i, std::size_t operand, std::size_t count) {
     if (count == 1) {
-      return SumLoops<S>::load(of.operands[operand], i);
+      return SumLoops<S>::load(request.operands[operand], i);
     }
-    if (of.pairwise) {
+    if (request.pairwise) {
       const std::size_t left = count / 2;
-      const float low = one(of, i, operand, left);
-      return low + one(of, i, operand + left, count - left);
+      const float low = one(request, i, operand, left);
+      return low + one(request, i, operand + left, count - left);
     }
-    float sum = SumLoops<S>::load(of.operands[operand], i);
+    float sum = SumLoops<S>::load(request.operands[operand], i);
     for (std::size_t k = 1; k < count; ++k) {
-      sum = sum + SumLoops<S>::load(of.operands[operand + k], i);
+      sum = sum + SumLoops<S>::load(request.operands[operand + k], i);
     }
     return sum;
   }

@@ -34,7 +34,7 @@ struct Sum {
 
 struct Loops {
   const char* name;  // "plain", "avx2", "avx512"
-  void (*sum)(const Sum& of);
+  void (*sum)(const Sum& sum);
   // Convert f32 to bf16 or f16, and back.
   void (*narrow)(const float* from, std::uint16_t* to, std::size_t n, Type type);
   void (*widen)(const std::uint16_t* from, float* to, std::size_t n, Type type);

@@ -223,8 +223,8 @@ std::vector<Timing> Reduction::time(const InterleavedTiming& timing) {
   }
   std::vector<Timing> timings;
   timings.reserve(count);
-  for (std::vector<double>& of : samples) {
-    timings.push_back(timing_of(std::move(of)));
+  for (std::vector<double>& values : samples) {
+    timings.push_back(timing_of(std::move(values)));
   }
   return timings;
 }

@@ -110,24 +110,24 @@ const std::map<std::string, Option, std::less<>>& options() {
 // With --bits each side has one file, and a separator is optional.
 void take_two_files(Arguments& arguments) {
   std::vector<std::string> files = arguments.base;
-  files.insert(files.end(), arguments.fresh.begin(), arguments.fresh.end());
+  files.insert(files.end(), arguments.candidate.begin(), arguments.candidate.end());
   check(files.size() == 2, fmt::format("--bits compares two files of --hash_file, not {}: "
                                        "cnn_compare --bits A B",
                                        files.size()));
   check(!arguments.json && !arguments.markdown && !arguments.html,
         "--bits prints its finding; --json, --markdown and --html are for result files");
   arguments.base = {files.front()};
-  arguments.fresh = {files.back()};
+  arguments.candidate = {files.back()};
 }
 
 void check_history(const Arguments& arguments) {
-  check(arguments.base.empty() && arguments.fresh.empty() && !arguments.export_as,
+  check(arguments.base.empty() && arguments.candidate.empty() && !arguments.export_as,
         "--history=FILE stands alone; its runs are in that file");
   check(!arguments.markdown, "--history has no --markdown; there are --json and --html");
 }
 
 void check_export(const Arguments& arguments) {
-  check(!arguments.base.empty() && arguments.fresh.empty(),
+  check(!arguments.base.empty() && arguments.candidate.empty(),
         "--export takes result files of one side: cnn_compare --export=FORMAT RUN.json...");
   check(!arguments.json && !arguments.markdown && !arguments.html,
         "--export prints its format; --json, --markdown and --html are for comparisons");
@@ -141,7 +141,7 @@ Arguments parse_arguments(std::span<const std::string> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--") {
       check(side == &arguments.base, "more than one -- : there are two sides, BASE... -- NEW...");
-      side = &arguments.fresh;
+      side = &arguments.candidate;
     } else if (words[i].size() < 2 || words[i].front() != '-') {
       side->push_back(words[i]);
     } else {
@@ -173,7 +173,7 @@ Arguments parse_arguments(std::span<const std::string> words) {
     check_export(arguments);
     return arguments;
   }
-  check(side == &arguments.fresh,
+  check(side == &arguments.candidate,
         "which are the new runs? BASE.json... -- NEW.json... (cnn_compare --help)");
   return arguments;
 }

@@ -13,10 +13,10 @@ namespace cnn::compare {
 
 // The command line of cnn_compare. An output is a path, or empty for stdout instead of the table.
 struct Arguments {
-  std::vector<std::string> base, fresh;
+  std::vector<std::string> base, candidate;
   Settings settings;
   bool across_machines = false;
-  bool bits = false;  // compare two files of --hash_file, base.front() and fresh.front()
+  bool bits = false;  // compare two files of --hash_file, base.front() and candidate.front()
   bool help = false, version = false;
   std::optional<std::string> json, markdown, html;
   std::optional<std::string> history;         // file of --history to search for changes

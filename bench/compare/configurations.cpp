@@ -62,9 +62,9 @@ void refuse_repeated(const std::vector<Run>& runs) {
   }
 }
 
-void refuse_shared(const std::vector<Run>& base, const std::vector<Run>& fresh) {
+void refuse_shared(const std::vector<Run>& base, const std::vector<Run>& candidate) {
   for (const Run& before : base) {
-    for (const Run& now : fresh) {
+    for (const Run& now : candidate) {
       check(!is_one_run(before, now),
             fmt::format("{}, once on each side: a run compared with itself shows no regression; "
                         "give each side runs of its own",
@@ -156,18 +156,18 @@ void add_labels(std::vector<Configuration>& all) {
 
 }  // namespace
 
-std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> fresh,
+std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> candidate,
                                                bool across_machines) {
-  check(!base.empty() && !fresh.empty(),
+  check(!base.empty() && !candidate.empty(),
         "nothing to compare: give files on both sides, BASE.json... -- NEW.json...");
   refuse_repeated(base);
-  refuse_repeated(fresh);
-  refuse_shared(base, fresh);
+  refuse_repeated(candidate);
+  refuse_shared(base, candidate);
   if (across_machines) {
     forget_machines(base);
-    forget_machines(fresh);
+    forget_machines(candidate);
   }
-  std::vector<Group> bases = groups_of(std::move(base)), news = groups_of(std::move(fresh));
+  std::vector<Group> bases = groups_of(std::move(base)), news = groups_of(std::move(candidate));
   std::vector<Configuration> all;
   std::vector<bool> taken(news.size(), false);
   for (const Group& group : bases) {
@@ -181,7 +181,7 @@ std::vector<Configuration> find_configurations(std::vector<Run> base, std::vecto
       refuse_alone(group.front(), news);
     }
     taken[partner] = true;
-    all.push_back({.base = group, .fresh = news[partner]});
+    all.push_back({.base = group, .candidate = news[partner]});
   }
   const auto alone = std::ranges::find(taken, false);
   if (alone != taken.end()) {
@@ -199,7 +199,7 @@ std::vector<Configuration> group_runs(std::vector<Run> runs, bool across_machine
   }
   std::vector<Configuration> all;
   for (Group& group : groups_of(std::move(runs))) {
-    all.push_back({.label = {}, .base = std::move(group), .fresh = {}});
+    all.push_back({.label = {}, .base = std::move(group), .candidate = {}});
   }
   add_labels(all);
   return all;
@@ -212,7 +212,7 @@ std::vector<std::string> unlike_surroundings(const Configuration& configuration)
       values[name].first.insert(value);
     }
   }
-  for (const Run& run : configuration.fresh) {
+  for (const Run& run : configuration.candidate) {
     for (const auto& [name, value] : run.surroundings) {
       values[name].second.insert(value);
     }

@@ -10,7 +10,7 @@ namespace cnn::compare {
 // Runs of one model, batch, precision, device and set of flags, on both sides.
 struct Configuration {
   std::string label;  // distinguishes it from the other configurations of the call
-  std::vector<Run> base, fresh;
+  std::vector<Run> base, candidate;
 };
 
 // Groups runs that do the same work and sorts them by their start. A flag that only one of two
@@ -18,10 +18,10 @@ struct Configuration {
 // Error with the difference if a configuration is on one side only. Throws Error with the files if
 // a side has one run twice, which would overstate its certainty, or if one run is on both sides,
 // which would hide any regression.
-std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> fresh,
+std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> candidate,
                                                bool across_machines);
 
-// Groups the runs of one side, `base`; `fresh` is empty. Throws Error with the files if one run
+// Groups the runs of one side, `base`; `candidate` is empty. Throws Error with the files if one run
 // occurs twice.
 std::vector<Configuration> group_runs(std::vector<Run> runs, bool across_machines);
 

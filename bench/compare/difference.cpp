@@ -28,10 +28,11 @@ double variance_of(std::span<const double> values) {
 }
 
 // Welch's and Satterthwaite's approximation, from the variances of the two means.
-double welch_degrees(double base, double base_runs, double fresh, double fresh_runs) {
-  const double sum = base + fresh;
+double welch_degrees(double base, double base_runs, double candidate, double fresh_runs) {
+  const double sum = base + candidate;
   return sum == 0 ? base_runs + fresh_runs - 2
-                  : sum * sum / (base * base / (base_runs - 1) + fresh * fresh / (fresh_runs - 1));
+                  : sum * sum /
+                        (base * base / (base_runs - 1) + candidate * candidate / (fresh_runs - 1));
 }
 
 }  // namespace
@@ -58,19 +59,19 @@ double Difference::upper(double confidence) const {
   return std::isinf(error) ? unknown : estimate + student_quantile(confidence, degrees) * error;
 }
 
-Difference independent_difference(std::span<const double> base, std::span<const double> fresh) {
-  check(!base.empty() && !fresh.empty(), "a side without runs has no difference to the other");
-  Difference result{.estimate = mean_of(fresh) - mean_of(base),
+Difference independent_difference(std::span<const double> base, std::span<const double> candidate) {
+  check(!base.empty() && !candidate.empty(), "a side without runs has no difference to the other");
+  Difference result{.estimate = mean_of(candidate) - mean_of(base),
                     .error = unknown,
                     .base_deviation = std::sqrt(variance_of(base)),
-                    .new_deviation = std::sqrt(variance_of(fresh))};
-  if (base.size() < 2 || fresh.size() < 2) {
+                    .new_deviation = std::sqrt(variance_of(candidate))};
+  if (base.size() < 2 || candidate.size() < 2) {
     return result;
   }
   const auto base_runs = static_cast<double>(base.size());
-  const auto fresh_runs = static_cast<double>(fresh.size());
+  const auto fresh_runs = static_cast<double>(candidate.size());
   const double base_variance = variance_of(base) / base_runs;
-  const double fresh_variance = variance_of(fresh) / fresh_runs;
+  const double fresh_variance = variance_of(candidate) / fresh_runs;
   result.error = std::sqrt(base_variance + fresh_variance);
   result.degrees = welch_degrees(base_variance, base_runs, fresh_variance, fresh_runs);
   return result;
@@ -101,9 +102,9 @@ Difference with_runs(const Difference& difference, std::size_t base_runs, std::s
     return result;
   }
   const double base = difference.base_deviation * difference.base_deviation / base_count;
-  const double fresh = difference.new_deviation * difference.new_deviation / fresh_count;
-  result.error = std::sqrt(base + fresh);
-  result.degrees = welch_degrees(base, base_count, fresh, fresh_count);
+  const double candidate = difference.new_deviation * difference.new_deviation / fresh_count;
+  result.error = std::sqrt(base + candidate);
+  result.degrees = welch_degrees(base, base_count, candidate, fresh_count);
   return result;
 }
 

@@ -28,7 +28,7 @@ struct Difference {
 };
 
 // Compares independent sides by Welch's test (Biometrika 34, 1947), which allows unequal variances.
-Difference independent_difference(std::span<const double> base, std::span<const double> fresh);
+Difference independent_difference(std::span<const double> base, std::span<const double> candidate);
 
 // Compares pairs of runs that took turns, so that a disturbance longer than a turn affects both
 // equally: Student's test of the pair differences. Throws Error without pairs.

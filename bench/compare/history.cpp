@@ -112,7 +112,7 @@ void leave_out_oldest(Series& series) {
 
 std::vector<std::string> unlike_beside_commit(const Run& before, const Run& after) {
   std::vector<std::string> lines =
-      unlike_surroundings({.label = {}, .base = {before}, .fresh = {after}});
+      unlike_surroundings({.label = {}, .base = {before}, .candidate = {after}});
   std::erase_if(lines, [](const std::string& line) { return line.starts_with("commit: "); });
   return lines;
 }

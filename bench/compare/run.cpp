@@ -185,14 +185,14 @@ std::string text_at(const Json& json, std::initializer_list<const char*> keys) {
   return at->is_null() ? std::string() : text_of(*at);
 }
 
-std::vector<std::string> unlike_flags(const Json& base, const Json& fresh) {
+std::vector<std::string> unlike_flags(const Json& base, const Json& candidate) {
   std::vector<std::string> lines;
   for (const auto& [name, value] : base.items()) {
     const bool of_no_step =
         std::ranges::find(flags_of_no_step, name) != flags_of_no_step.end() || name == "hash_file";
-    if (!of_no_step && fresh.contains(name) && fresh.at(name) != value) {
-      lines.push_back(
-          fmt::format("--{}: {} before, {} now", name, text_of(value), text_of(fresh.at(name))));
+    if (!of_no_step && candidate.contains(name) && candidate.at(name) != value) {
+      lines.push_back(fmt::format("--{}: {} before, {} now", name, text_of(value),
+                                  text_of(candidate.at(name))));
     }
   }
   return lines;

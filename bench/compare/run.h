@@ -51,7 +51,7 @@ void add_facts(Run& run);
 std::string text_at(const Json& json, std::initializer_list<const char*> keys);
 // Returns "--seed: 1 before, 2 now" for each differing flag of two configurations that may change
 // the computation.
-std::vector<std::string> unlike_flags(const Json& base, const Json& fresh);
+std::vector<std::string> unlike_flags(const Json& base, const Json& candidate);
 // Returns the whole file. Throws Error in one line that begins with the path.
 std::string read_text(const std::string& path);
 

@@ -17,9 +17,9 @@ std::string p_text(double p) {
 }
 
 std::string runs_text(const Finding& finding) {
-  const std::size_t base = finding.base.counted(), fresh = finding.fresh.counted();
+  const std::size_t base = finding.base.counted(), candidate = finding.candidate.counted();
   return finding.difference.paired ? fmt::format("{} pairs", base)
-                                   : fmt::format("{} + {}", base, fresh);
+                                   : fmt::format("{} + {}", base, candidate);
 }
 
 // Two noisy runs bound almost nothing; astronomic figures would look like errors.
@@ -39,7 +39,7 @@ Row cells_of(const Finding& finding, const Settings& settings) {
   return {finding.label,
           runs_text(finding),
           fmt::format("{:.2f}", finding.base.images_per_sec),
-          fmt::format("{:.2f}", finding.fresh.images_per_sec),
+          fmt::format("{:.2f}", finding.candidate.images_per_sec),
           fmt::format("{:+.2f} %", percent(finding.difference.estimate)),
           bounds_text(finding.difference, settings.confidence),
           std::isinf(finding.difference.error) ? "unknown" : p_text(finding.p_slower),
@@ -68,7 +68,7 @@ std::string inconclusive_sentence(const Finding& finding, const Settings& settin
         finding.more_runs ? " on a quiet machine" : "");
   }
   if (std::isinf(finding.difference.error)) {
-    const bool both = finding.base.counted() < 2 && finding.fresh.counted() < 2;
+    const bool both = finding.base.counted() < 2 && finding.candidate.counted() < 2;
     return fmt::format("cannot tell from a single run {}; {}", both ? "a side" : "on one side",
                        more);
   }
@@ -206,7 +206,7 @@ std::string json_text(const std::vector<Finding>& findings, const Settings& sett
                    {"scatter_percent", scatter_of(finding)},
                    {"more_runs", finding.more_runs ? Json(*finding.more_runs) : Json(nullptr)},
                    {"base", side_json(finding.base)},
-                   {"new", side_json(finding.fresh)},
+                   {"new", side_json(finding.candidate)},
                    {"notes", finding.notes}});
   }
   const Json json{{"settings",

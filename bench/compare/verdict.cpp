@@ -28,17 +28,17 @@ std::vector<std::string> turns_of(const std::vector<Run>& runs) {
 std::optional<std::vector<std::size_t>> partners(const Configuration& configuration) {
   const std::vector<std::string> base = turns_of(configuration.base);
   const std::set<std::string> names(base.begin(), base.end());
-  if (base.size() != configuration.fresh.size() || names.size() != base.size() ||
+  if (base.size() != configuration.candidate.size() || names.size() != base.size() ||
       names.contains("")) {
     return std::nullopt;
   }
   std::vector<std::size_t> partner;
   for (const Run& run : configuration.base) {
-    const auto found = std::ranges::find(configuration.fresh, run.turns, &Run::turns);
-    if (found == configuration.fresh.end() || !may_be_interleaved(run.steps, found->steps)) {
+    const auto found = std::ranges::find(configuration.candidate, run.turns, &Run::turns);
+    if (found == configuration.candidate.end() || !may_be_interleaved(run.steps, found->steps)) {
       return std::nullopt;
     }
-    partner.push_back(static_cast<std::size_t>(found - configuration.fresh.begin()));
+    partner.push_back(static_cast<std::size_t>(found - configuration.candidate.begin()));
   }
   return partner;
 }
@@ -78,12 +78,12 @@ void add_speed(Side& side, double images_per_step) {
 
 void note_left_out(Finding& finding) {
   const std::size_t base = finding.base.runs.size() - finding.base.counted();
-  const std::size_t fresh = finding.fresh.runs.size() - finding.fresh.counted();
-  if (base + fresh > 0) {
+  const std::size_t candidate = finding.candidate.runs.size() - finding.candidate.counted();
+  if (base + candidate > 0) {
     finding.notes.push_back(fmt::format(
         "{} of the base's and {} of the new runs do not count: other work or throttling "
         "disturbed more than half of their steps",
-        base, fresh));
+        base, candidate));
   }
 }
 
@@ -93,40 +93,40 @@ std::vector<std::optional<double>> by_turns(const Configuration& configuration,
                                             const std::vector<std::size_t>& partner) {
   std::vector<std::optional<double>> slowdowns;
   for (std::size_t i = 0; i < partner.size(); ++i) {
-    slowdowns.push_back(
-        interleaved_slowdown(configuration.base[i].steps, configuration.fresh[partner[i]].steps));
+    slowdowns.push_back(interleaved_slowdown(configuration.base[i].steps,
+                                             configuration.candidate[partner[i]].steps));
   }
   return slowdowns;
 }
 
 // A pair counts or is excluded as a whole, since the same other work ran beside both runs. A pair
 // compared by turns always counts, since neighbouring turns were disturbed equally.
-void count_pairs(const std::vector<std::optional<double>>& slowdowns, Side& base, Side& fresh) {
+void count_pairs(const std::vector<std::optional<double>>& slowdowns, Side& base, Side& candidate) {
   for (std::size_t i = 0; i < slowdowns.size(); ++i) {
-    base.counts[i] = fresh.counts[i] = slowdowns[i] || (base.counts[i] && fresh.counts[i]);
+    base.counts[i] = candidate.counts[i] = slowdowns[i] || (base.counts[i] && candidate.counts[i]);
   }
   if (!has_enough(base)) {
     count_all(base);
-    count_all(fresh);
+    count_all(candidate);
   }
 }
 
 void pair_up(const Configuration& configuration, const std::vector<std::size_t>& partner,
              Finding& finding) {
-  Side fresh;
+  Side candidate;
   for (const std::size_t run : partner) {
-    fresh.runs.push_back(finding.fresh.runs[run]);
-    fresh.counts.push_back(finding.fresh.counts[run]);
+    candidate.runs.push_back(finding.candidate.runs[run]);
+    candidate.counts.push_back(finding.candidate.counts[run]);
   }
-  finding.fresh = fresh;
+  finding.candidate = candidate;
   const std::vector<std::optional<double>> slowdowns = by_turns(configuration, partner);
-  count_pairs(slowdowns, finding.base, finding.fresh);
+  count_pairs(slowdowns, finding.base, finding.candidate);
   std::size_t by_medians = 0;
   for (std::size_t i = 0; i < slowdowns.size(); ++i) {
     if (finding.base.counts[i]) {
       by_medians += slowdowns[i] ? 0 : 1;
       finding.slowdowns.push_back(slowdowns[i].value_or(
-          std::log(finding.fresh.runs[i].seconds / finding.base.runs[i].seconds)));
+          std::log(finding.candidate.runs[i].seconds / finding.base.runs[i].seconds)));
     }
   }
   finding.difference = paired_difference(finding.slowdowns);
@@ -138,7 +138,7 @@ void pair_up(const Configuration& configuration, const std::vector<std::size_t>&
                     by_medians, finding.slowdowns.size()));
   }
   add_speed(finding.base, configuration.base.front().images_per_step);
-  add_speed(finding.fresh, configuration.fresh.front().images_per_step);
+  add_speed(finding.candidate, configuration.candidate.front().images_per_step);
 }
 
 // Applies one rule to both sides, since disturbed runs on one side against undisturbed ones on the
@@ -146,30 +146,31 @@ void pair_up(const Configuration& configuration, const std::vector<std::size_t>&
 // disturbed runs are excluded on both; otherwise they count on both. If both sides were disturbed
 // throughout, the disturbance is normal for this machine and shows as scatter.
 void compare_sides(const Configuration& configuration, Finding& finding) {
-  const bool base_enough = has_enough(finding.base), fresh_enough = has_enough(finding.fresh);
+  const bool base_enough = has_enough(finding.base), fresh_enough = has_enough(finding.candidate);
   finding.one_side_disturbed = base_enough != fresh_enough;
   if (finding.one_side_disturbed) {
     finding.notes.push_back(fmt::format(
         "other work or throttling disturbed {} of the {} base runs and {} of the {} new runs: all "
         "count, and their difference is not the program's alone; run again on a quiet machine",
         finding.base.runs.size() - finding.base.counted(), finding.base.runs.size(),
-        finding.fresh.runs.size() - finding.fresh.counted(), finding.fresh.runs.size()));
+        finding.candidate.runs.size() - finding.candidate.counted(),
+        finding.candidate.runs.size()));
   }
   if (!base_enough || !fresh_enough) {
     count_all(finding.base);
-    count_all(finding.fresh);
+    count_all(finding.candidate);
   }
   finding.difference =
-      independent_difference(log_seconds(finding.base), log_seconds(finding.fresh));
+      independent_difference(log_seconds(finding.base), log_seconds(finding.candidate));
   note_left_out(finding);
   add_speed(finding.base, configuration.base.front().images_per_step);
-  add_speed(finding.fresh, configuration.fresh.front().images_per_step);
+  add_speed(finding.candidate, configuration.candidate.front().images_per_step);
 }
 
 Finding measure(const Configuration& configuration) {
   Finding finding{.label = configuration.label,
                   .base = side_of(configuration.base),
-                  .fresh = side_of(configuration.fresh)};
+                  .candidate = side_of(configuration.candidate)};
   if (const auto partner = partners(configuration)) {
     pair_up(configuration, *partner, finding);
   } else {
@@ -234,11 +235,11 @@ std::vector<double> undisturbed_log_seconds(const Side& side) {
 std::optional<std::size_t> missing_undisturbed_runs(const Finding& finding,
                                                     const Criteria& criteria) {
   const std::vector<double> base = undisturbed_log_seconds(finding.base);
-  const std::vector<double> fresh = undisturbed_log_seconds(finding.fresh);
-  const std::vector<double>& quiet = base.size() > fresh.size() ? base : fresh;
-  const std::size_t fewer = std::min(base.size(), fresh.size());
+  const std::vector<double> candidate = undisturbed_log_seconds(finding.candidate);
+  const std::vector<double>& quiet = base.size() > candidate.size() ? base : candidate;
+  const std::size_t fewer = std::min(base.size(), candidate.size());
   const std::optional<std::size_t> more =
-      missing_runs(independent_difference(quiet, quiet), base.size(), fresh.size(), criteria);
+      missing_runs(independent_difference(quiet, quiet), base.size(), candidate.size(), criteria);
   return more ? std::optional(std::max(*more, min_runs - std::min(fewer, min_runs))) : std::nullopt;
 }
 
@@ -257,7 +258,7 @@ void decide(Finding& finding, const Settings& settings, std::size_t configuratio
     finding.verdict = Verdict::no_regression;
   } else {
     finding.more_runs =
-        missing_runs(difference, finding.base.counted(), finding.fresh.counted(), criteria);
+        missing_runs(difference, finding.base.counted(), finding.candidate.counted(), criteria);
   }
 }
 

@@ -40,7 +40,7 @@ struct Side {
 // The verdict on one configuration.
 struct Finding {
   std::string label;
-  Side base, fresh;
+  Side base, candidate;
   Difference difference;
   std::vector<double> slowdowns;      // in logarithms, of the counted pairs
   double p_slower = 1, p_faster = 1;  // corrected

@@ -44,12 +44,12 @@ std::optional<MachineModel> machine_for(std::string_view device_name,
 
 double peak_flops(const cuda::DeviceFacts& facts, std::string_view products) {
   const int capability = 10 * facts.major + facts.minor;
-  Rates of = rates[0];
+  Rates best = rates[0];
   for (const Rates& row : rates) {
-    of = row.capability <= capability ? row : of;
+    best = row.capability <= capability ? row : best;
   }
-  const double tf32 = of.tf32 > 0 ? of.tf32 : of.f32;
-  const double per_cycle = products == "f32" ? of.f32 : products == "tf32" ? tf32 : of.half;
+  const double tf32 = best.tf32 > 0 ? best.tf32 : best.f32;
+  const double per_cycle = products == "f32" ? best.f32 : products == "tf32" ? tf32 : best.half;
   return 2 * per_cycle * facts.multiprocessors * facts.clock_khz * 1e3;
 }
 

@@ -230,7 +230,7 @@ void settle_lms(CommandLine& line) {
 // Replaces requested values by effective ones.
 void settle(CommandLine& line, const RunEnvironment& environment) {
   line.config.comm.launched = environment.launched;
-  const Config asked = line.config;
+  const Config request = line.config;
   if (line.config.variable_update == VariableUpdate::ddl && !line.config.comm.ddl_options) {
     line.config.comm.ddl_options = environment.ddl_options;
   }
@@ -253,7 +253,7 @@ void settle(CommandLine& line, const RunEnvironment& environment) {
   settle_lms(line);
   for (Setting& setting : line.settings) {
     const Member* member = setting.flag->member;
-    if (member != nullptr && member->load(line.config) != member->load(asked)) {
+    if (member != nullptr && member->load(line.config) != member->load(request)) {
       setting.value = member->load(line.config);
     }
   }

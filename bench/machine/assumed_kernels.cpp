@@ -27,9 +27,9 @@ using Spec = std::optional<KernelSpec>;
 
 bool is_half(DataType type) { return type == DataType::f16 || type == DataType::bf16; }
 
-void keep_pitches(std::vector<TensorDesc>& answers, const std::vector<TensorDesc>& asked) {
+void keep_pitches(std::vector<TensorDesc>& answers, const std::vector<TensorDesc>& request) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    layers::keep_pitch(answers[i], asked[i]);
+    layers::keep_pitch(answers[i], request[i]);
   }
 }
 
@@ -38,35 +38,35 @@ bool has_gate_bytes(const TensorDesc& image) {
   return is_half(image.type) && image.shape[1] % 8 == 0;
 }
 
-Spec norm(const layers::BatchNorm& op, const Signature& asked) {
-  if (op.attributes.mask && !has_gate_bytes(asked.in[0])) {
+Spec norm(const layers::BatchNorm& op, const Signature& request) {
+  if (op.attributes.mask && !has_gate_bytes(request.in[0])) {
     return std::nullopt;
   }
-  KernelSpec spec = layers::in_nhwc(asked);
-  layers::keep_pitch(spec.out[0], asked.out[0]);
+  KernelSpec spec = layers::in_nhwc(request);
+  layers::keep_pitch(spec.out[0], request.out[0]);
   return spec;
 }
 
-Spec norm_gradient(const layers::BatchNormBackward& op, const Signature& asked) {
-  if (op.attributes.mask && !has_gate_bytes(asked.in[0])) {
+Spec norm_gradient(const layers::BatchNormBackward& op, const Signature& request) {
+  if (op.attributes.mask && !has_gate_bytes(request.in[0])) {
     return std::nullopt;
   }
-  KernelSpec spec = layers::in_nhwc(asked);
-  layers::keep_pitch(spec.in[op.index_of_dy()], asked.in[op.index_of_dy()]);
+  KernelSpec spec = layers::in_nhwc(request);
+  layers::keep_pitch(spec.in[op.index_of_dy()], request.in[op.index_of_dy()]);
   return spec;
 }
 
 // Keeps the requested pitch of read operands, or of written ones.
 template <class Op>
-Spec reads_apart(const Op& /*op*/, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
-  keep_pitches(spec.in, asked.in);
+Spec reads_apart(const Op& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
+  keep_pitches(spec.in, request.in);
   return spec;
 }
 template <class Op>
-Spec writes_apart(const Op& /*op*/, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
-  keep_pitches(spec.out, asked.out);
+Spec writes_apart(const Op& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
+  keep_pitches(spec.out, request.out);
   return spec;
 }
 
@@ -92,10 +92,10 @@ void pad_image(KernelSpec& spec, const TensorDesc& w, std::int64_t channels) {
 
 // Weights, and a bias that the engine adds, have the images' type. An engine adds a bias, with or
 // without a ReLU, and nothing else.
-Spec convolution(const layers::Conv2d& op, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
-  layers::keep_pitch(spec.in[0], asked.in[0]);
-  layers::keep_pitch(spec.out[0], asked.out[0]);
+Spec convolution(const layers::Conv2d& op, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
+  layers::keep_pitch(spec.in[0], request.in[0]);
+  layers::keep_pitch(spec.out[0], request.out[0]);
   const layers::ConvAttributes& a = op.attributes;
   const DataType type = spec.in[0].type;
   spec.in[1].type = type;
@@ -109,18 +109,18 @@ Spec convolution(const layers::Conv2d& op, const Signature& asked) {
   return spec;
 }
 
-Spec data_gradient(const layers::Conv2dBackwardData& /*op*/, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
-  layers::keep_pitch(spec.in[0], asked.in[0]);
-  layers::keep_pitch(spec.out[0], asked.out[0]);
+Spec data_gradient(const layers::Conv2dBackwardData& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
+  layers::keep_pitch(spec.in[0], request.in[0]);
+  layers::keep_pitch(spec.out[0], request.out[0]);
   spec.in[1].type = spec.in[0].type;
   return spec;
 }
 
 // An engine writes it in the images' type, and a conversion widens it.
-Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
-  keep_pitches(spec.in, asked.in);
+Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
+  keep_pitches(spec.in, request.in);
   if (is_half(spec.in[0].type) && spec.in[0].shape[1] != 3) {
     pass_on(spec, spec.out[0].bytes() / 2, true);
   }
@@ -131,8 +131,8 @@ Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signatur
 constexpr std::size_t product_workspace = std::size_t{32} << 20U;  // of every cuBLAS product
 
 template <class Op>
-Spec product(const Op& /*op*/, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
+Spec product(const Op& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
   for (TensorDesc& desc : spec.in) {
     desc.type = spec.in[0].type;
   }
@@ -140,25 +140,25 @@ Spec product(const Op& /*op*/, const Signature& asked) {
   return spec;
 }
 
-Spec convert(const layers::Convert& /*op*/, const Signature& asked) {
-  return KernelSpec{.in = asked.in, .out = asked.out};
+Spec convert(const layers::Convert& /*op*/, const Signature& request) {
+  return KernelSpec{.in = request.in, .out = request.out};
 }
 
-Spec fold(const layers::FoldBatchNorm& /*op*/, const Signature& asked) {
-  KernelSpec spec = layers::in_nhwc(asked);
+Spec fold(const layers::FoldBatchNorm& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
   for (TensorDesc& desc : spec.in) {
     desc.type = DataType::f32;  // the master weights
   }
   return spec;
 }
 
-Spec update(const layers::Update& op, const Signature& asked) {
-  return layers::like_parameters(op, asked);
+Spec update(const layers::Update& op, const Signature& request) {
+  return layers::like_parameters(op, request);
 }
 
 // The workspace holds its terms.
-Spec window_gradient(const layers::WithinLrnBackward& /*op*/, const Signature& asked) {
-  return layers::in_nhwc(asked, aligned(asked.in[0].shape.elements() * sizeof(float)));
+Spec window_gradient(const layers::WithinLrnBackward& /*op*/, const Signature& request) {
+  return layers::in_nhwc(request, aligned(request.in[0].shape.elements() * sizeof(float)));
 }
 
 template <class... Ops>
@@ -167,11 +167,11 @@ bool is_any_of(const Op& op) {
 }
 
 // All other ops, except those that only cuDNN's engines compute, and norms that their row rejected.
-Spec other(const Op& op, const Signature& asked) {
+Spec other(const Op& op, const Signature& request) {
   using namespace layers;
   const bool refused = is_any_of<FusedConv, FusedConvBackwardWeights, ConvBackwardDataNorm,
                                  BatchNorm, BatchNormBackward>(op);
-  return refused ? std::nullopt : Spec(layers::in_nhwc(asked));
+  return refused ? std::nullopt : Spec(layers::in_nhwc(request));
 }
 
 std::unique_ptr<Kernel> none(const Op& /*op*/, const Signature& /*signature*/) { return nullptr; }
@@ -181,8 +181,8 @@ void add(KernelTable& table, Spec (*describe)(const Op&, const Signature&), Prov
   table.add<Op>(describe, none, by);
 }
 
-Spec exchange(const layers::AllReduce& /*op*/, const Signature& asked) {
-  return KernelSpec{.in = asked.in, .out = asked.in};
+Spec exchange(const layers::AllReduce& /*op*/, const Signature& request) {
+  return KernelSpec{.in = request.in, .out = request.in};
 }
 
 }  // namespace

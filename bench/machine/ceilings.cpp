@@ -26,11 +26,11 @@ class Bench {
  public:
   Bench(const Backend& backend, const Op& op, const std::vector<TensorDesc>& in, Layout image)
       : stream_(backend.device->make_stream(Lane::compute)) {
-    Signature asked{.in = in, .out = op.infer(in)};
-    for (TensorDesc& desc : asked.out) {
+    Signature request{.in = in, .out = op.infer(in)};
+    for (TensorDesc& desc : request.out) {
       desc.layout = desc.shape.rank() == 4 ? image : Layout::nchw;
     }
-    const std::optional<KernelSpec> spec = backend.kernels.resolve(op, asked);
+    const std::optional<KernelSpec> spec = backend.kernels.resolve(op, request);
     check(spec.has_value(), "no kernel measures " + std::string(op.name()));
     kernel_ = backend.kernels.make(op, {.in = spec->in, .out = spec->out});
     for (const TensorDesc& desc : spec->in) {
@@ -163,9 +163,10 @@ class Measurement {
     constexpr double longest = 0.08;
     const double fits = std::sqrt(memory / (4 * sizeof(float)));
     const double in_time = small * std::cbrt(longest / product_seconds(small, 0.005));
-    const double asked = static_cast<double>(backend_.ceiling_work.matrix_side);
-    const auto side = 64 * std::max<std::int64_t>(
-                               static_cast<std::int64_t>(std::min({asked, fits, in_time}) / 64), 1);
+    const double request = static_cast<double>(backend_.ceiling_work.matrix_side);
+    const auto side =
+        64 * std::max<std::int64_t>(
+                 static_cast<std::int64_t>(std::min({request, fits, in_time}) / 64), 1);
     return 2.0 * static_cast<double>(side * side * side) / product_seconds(side, 0.2);
   }
 

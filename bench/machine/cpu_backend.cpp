@@ -48,17 +48,17 @@ struct Team {
 Team chosen_team(const Config& config) {
   Team team{.cpus = layers::cpu::affinity_cpus()};
   const auto available = static_cast<int>(team.cpus.size());
-  const int asked = config.cpu.intra_threads.value_or(0);
-  team.threads = asked != 0 ? asked : layers::cpu::asked_threads().value_or(available);
+  const int request = config.cpu.intra_threads.value_or(0);
+  team.threads = request != 0 ? request : layers::cpu::asked_threads().value_or(available);
   if (layers::cpu::user_binds_threads()) {
     return team;
   }
-  if (asked > available) {  // scripts for larger machines; a TensorFlow pool may be larger too
+  if (request > available) {  // scripts for larger machines; a TensorFlow pool may be larger too
     team.threads = available;
     team.note = fmt::format(
         "--num_intra_threads={}: {} threads compute, one on each of the processors that are "
         "available",
-        asked, available);
+        request, available);
   }
   team.pinned = team.threads <= available;
   if (team.pinned) {

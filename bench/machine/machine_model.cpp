@@ -211,8 +211,8 @@ MachineModel find_machine(const std::string& name_or_file) {
   return read_machine(read_text(name_or_file), name_or_file);
 }
 
-Arithmetic arithmetic_of(Precision asked, bool has_tf32) {
-  switch (asked) {
+Arithmetic arithmetic_of(Precision request, bool has_tf32) {
+  switch (request) {
     case Precision::fp16:
       return {DataType::f16, "f16"};
     case Precision::bf16:

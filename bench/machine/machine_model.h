@@ -59,6 +59,6 @@ struct Arithmetic {
   std::string_view products;
   std::string_view note = {};  // a difference from the request that may surprise the user; or empty
 };
-Arithmetic arithmetic_of(Precision asked, bool has_tf32);
+Arithmetic arithmetic_of(Precision request, bool has_tf32);
 
 }  // namespace cnn::bench

@@ -28,7 +28,7 @@ constexpr double mib = 1U << 20U;
 void make_subset(const Options& options, bool training, cnn::bench::Console& console) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path folder = cnn::data::image_folder_of(options.images, training);
-  const int asked = training ? options.train_shards : options.validation_shards;
+  const int request = training ? options.train_shards : options.validation_shards;
   ShardJob job{.images = cnn::data::list_image_folder(folder, options.class_list,
                                                       cnn::data::find("imagenet").classes - 1),
                .output = options.output,
@@ -37,7 +37,7 @@ void make_subset(const Options& options, bool training, cnn::bench::Console& con
                .skip_broken = options.skip_broken};
   const std::size_t images = job.images.files.size();
   job.shards =
-      asked > 0 ? asked : static_cast<int>(cnn::divide_up(images, default_images_per_shard));
+      request > 0 ? request : static_cast<int>(cnn::divide_up(images, default_images_per_shard));
   job.threads = options.threads > 0
                     ? options.threads
                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -119,7 +119,7 @@ void add_side(Chart& chart, const Side& side, double row, const char* style, dou
 std::string speed_chart(const Configuration& configuration, const Finding& finding) {
   const double images = configuration.base.front().images_per_step;
   std::vector<double> speeds;
-  for (const Side* side : {&finding.base, &finding.fresh}) {
+  for (const Side* side : {&finding.base, &finding.candidate}) {
     for (const compare::RunSummary& run : side->runs) {
       speeds.push_back(images / run.seconds);
     }
@@ -127,7 +127,7 @@ std::string speed_chart(const Configuration& configuration, const Finding& findi
   Chart chart({"Speed of each run (hollow: does not count)", "images/sec", ""},
               range_of(speeds, false), std::vector<std::string>{"base", "new"});
   add_side(chart, finding.base, 0.5, "a", images);
-  add_side(chart, finding.fresh, 1.5, "b", images);
+  add_side(chart, finding.candidate, 1.5, "b", images);
   return chart.svg();
 }
 
@@ -164,11 +164,12 @@ const compare::Run& shown_of(const std::vector<compare::Run>& runs, const Side& 
 }
 
 // Returns the run that took turns with the base's, if runs took turns.
-const compare::Run& beside(const compare::Run& base, const std::vector<compare::Run>& fresh,
+const compare::Run& beside(const compare::Run& base, const std::vector<compare::Run>& candidate,
                            const Finding& finding) {
-  const auto partner = std::ranges::find(fresh, base.turns, &compare::Run::turns);
-  return finding.difference.paired && partner != fresh.end() ? *partner
-                                                             : shown_of(fresh, finding.fresh);
+  const auto partner = std::ranges::find(candidate, base.turns, &compare::Run::turns);
+  return finding.difference.paired && partner != candidate.end()
+             ? *partner
+             : shown_of(candidate, finding.candidate);
 }
 
 std::string title_of(const Json& json) {
@@ -232,12 +233,12 @@ std::string configuration_part(const Configuration& configuration, const Finding
     text += fmt::format("<p><small>{}</small></p>\n", escaped(note));
   }
   const compare::Run& base = shown_of(configuration.base, finding.base);
-  const Json& fresh = beside(base, configuration.fresh, finding).json;
-  for (const auto& [name, json] : {std::pair("base", &base.json), std::pair("new", &fresh)}) {
+  const Json& candidate = beside(base, configuration.candidate, finding).json;
+  for (const auto& [name, json] : {std::pair("base", &base.json), std::pair("new", &candidate)}) {
     text += fmt::format("<p><small>{}, the run shown: {}</small></p>\n", name,
                         escaped(heading_of(*json)));
   }
-  const ShownRun shown[] = {{"base", "a", &base.json}, {"new", "b", &fresh}};
+  const ShownRun shown[] = {{"base", "a", &base.json}, {"new", "b", &candidate}};
   return text + sections_of(speed_chart(configuration, finding) + pair_chart(finding), shown,
                             finding.difference.paired);
 }

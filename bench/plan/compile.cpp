@@ -225,9 +225,9 @@ std::size_t Compiled::lower_bound_bytes() const {
   return std::max(plan.memory.lower_bound_bytes, prologue ? prologue->memory.lower_bound_bytes : 0);
 }
 
-Compiled compile(const CompileRequest& asked, const RankContext& context,
+Compiled compile(const CompileRequest& caller_request, const RankContext& context,
                  std::span<const TensorInfo> fixed) {
-  const CompileRequest request = as_trained(asked);
+  const CompileRequest request = as_trained(caller_request);
   const Forward forward = build_forward(request);
   Compiled compiled{.batch = request.batch, .classes = request.model.classes};
   compiled.facts = facts_of(*forward.graph, request.batch);

@@ -205,11 +205,11 @@ void drop_wire_in_memory(const RankCounts& counts, Exchange& exchange) {
   if (settings.wire == allreduce::Wire::f32 || !counts.one_host() || by_messages) {
     return;
   }
-  const allreduce::Wire asked = std::exchange(exchange.settings.wire, allreduce::Wire::f32);
+  const allreduce::Wire request = std::exchange(exchange.settings.wire, allreduce::Wire::f32);
   exchange.notes.push_back(
       fmt::format("--comm_wire={} has no effect: on one host gradients are summed where they lie; "
                   "--comm_transport=mpi sends them",
-                  word_of(asked)));
+                  word_of(request)));
 }
 
 std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const RankCounts& counts) {

@@ -119,16 +119,16 @@ std::vector<std::byte> graph_def(const Graph& graph) {
     message.bytes_field(graph_field::node, node.message());
   }
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& of = graph.nodes()[i];
+    const Node& source = graph.nodes()[i];
     ProtobufWriter node;
     node.bytes_field(node_field::name, name_of_node(graph, NodeId{static_cast<std::uint32_t>(i)}));
-    node.bytes_field(node_field::op, of.op->name());
-    for (const TensorId input : of.inputs) {
+    node.bytes_field(node_field::op, source.op->name());
+    for (const TensorId input : source.inputs) {
       if (const std::optional<std::string> name = edge_name(graph, input)) {
         node.bytes_field(node_field::input, *name);
       }
     }
-    add_results(node, graph, of.outputs);
+    add_results(node, graph, source.outputs);
     message.bytes_field(graph_field::node, node.message());
   }
   ProtobufWriter versions;

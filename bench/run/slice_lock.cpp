@@ -78,7 +78,7 @@ SliceLock::SliceLock(const std::string& path, Clock::duration turn,
 SliceLock::~SliceLock() = default;
 
 void SliceLock::enter() {
-  const Clock::time_point asked = Clock::now();
+  const Clock::time_point request = Clock::now();
   if (!asked_to_end_) {
     file_->lock(is_next);
     file_->lock(works);
@@ -89,7 +89,7 @@ void SliceLock::enter() {
     wait_on_thread();
   }
   start_ = Clock::now();
-  waited_ += start_ - asked;
+  waited_ += start_ - request;
 }
 
 // Only a signal to the waiting thread ends a wait for a lock early. So a separate thread waits; if

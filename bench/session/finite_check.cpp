@@ -47,21 +47,21 @@ void FiniteCheck::enqueued(NodeId node, const Operands& operands, Lane lane, Str
   if (!wanted_) {
     return;
   }
-  const Node& of = graph_->nodes()[index_of(node)];
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    const TensorId input = of.inputs[i];
-    const bool is_source = !graph_->producer(input) && !of.op->mutates(i);
+  const Node& source = graph_->nodes()[index_of(node)];
+  for (std::size_t i = 0; i < source.inputs.size(); ++i) {
+    const TensorId input = source.inputs[i];
+    const bool is_source = !graph_->producer(input) && !source.op->mutates(i);
     if (is_source && !seen_[index_of(input)]) {
       seen_[index_of(input)] = true;
       look_at(input, node, operands.in[i], lane, stream);
     }
   }
-  for (std::size_t o = 0; o < of.outputs.size(); ++o) {
-    look_at(of.outputs[o], node, operands.out[o], lane, stream);
+  for (std::size_t o = 0; o < source.outputs.size(); ++o) {
+    look_at(source.outputs[o], node, operands.out[o], lane, stream);
   }
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (of.op->mutates(i) && !is_store(of)) {  // what is stored was seen when it was made
-      look_at(of.inputs[i], node, operands.in[i], lane, stream);
+  for (std::size_t i = 0; i < source.inputs.size(); ++i) {
+    if (source.op->mutates(i) && !is_store(source)) {  // what is stored was seen when it was made
+      look_at(source.inputs[i], node, operands.in[i], lane, stream);
     }
   }
 }

@@ -139,8 +139,8 @@ void report_input(const Job& job, const RankContext& context, const Interruption
   const data::InputStatistics before = dataset.statistics();
   const Clock::time_point start = Clock::now();
   const double cpu_before = cpu_seconds();
-  const std::int64_t asked = evaluation ? job.eval_length.batches : job.length.batches;
-  const std::int64_t steps = take(feeders, asked, job.min_time, interruption);
+  const std::int64_t request = evaluation ? job.eval_length.batches : job.length.batches;
+  const std::int64_t steps = take(feeders, request, job.min_time, interruption);
   const std::int64_t batch = evaluation ? job.eval_batch.global : job.batch.global;
   const double seconds = seconds_since(start);
   const InputUse use{.read = since(dataset.statistics(), before),

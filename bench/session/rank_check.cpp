@@ -21,13 +21,13 @@ struct Difference {
   std::size_t place = 0;  // index in the list of hashes
   std::map<std::uint64_t, std::vector<std::size_t>> ranks;
   std::size_t count = 0;  // differing hashes
-  std::size_t of = 0;     // all hashes
+  std::size_t all = 0;    // all hashes
 };
 
 Difference find_difference(std::span<const std::vector<TensorHash>> of_ranks) {
   Difference difference;
-  difference.of = of_ranks.front().size();
-  for (std::size_t i = 0; i < difference.of; ++i) {
+  difference.all = of_ranks.front().size();
+  for (std::size_t i = 0; i < difference.all; ++i) {
     const bool equal = std::ranges::all_of(
         of_ranks, [&](const auto& hashes) { return hashes[i] == of_ranks.front()[i]; });
     if (equal) {
@@ -151,7 +151,7 @@ std::string difference_text(std::int64_t global_step, const WrittenTensors& tens
   const Difference difference = find_difference(of_ranks);
   const std::string where = tensor_text(tensors.all()[of_ranks.front()[difference.place].tensor]);
   const std::string counts = fmt::format("{} of the {} tensors that the step wrote differ",
-                                         difference.count, difference.of);
+                                         difference.count, difference.all);
   const auto most = std::ranges::max_element(difference.ranks, {},
                                              [](const auto& entry) { return entry.second.size(); });
   const std::size_t majority = most->second.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 #include "bench/flags/number_text.h"
@@ -30,9 +31,7 @@ std::vector<const Variable*> saved_variables(const Variables& variables) {
       saved.push_back(&variable);
     }
   }
-  std::ranges::sort(saved, {}, [](const Variable* variable) -> const std::string& {
-    return variable->info.name;
-  });
+  std::ranges::sort(saved, {}, [](const Variable* v) { return std::string_view(v->info.name); });
   return saved;
 }
 

@@ -204,7 +204,7 @@ std::optional<NonFiniteTensor> StepRunner::first_non_finite() const {
       const TensorDesc& desc = inputs_[i].desc;
       return NonFiniteTensor{.name = graph.info(graph.inputs()[i]).name,
                              .made_by = {},
-                             .of = {},
+                             .variable = {},
                              .count = count,
                              .elements = desc.shape.elements()};
     }

@@ -156,15 +156,15 @@ void StepSamples::enqueued(NodeId node, const Operands& operands, Lane lane, Str
   if (!wanted_) {
     return;
   }
-  const Node& of = graph_->nodes()[index_of(node)];
-  if (update_of(of) != nullptr) {
-    sample_gradients(of, operands, lane, stream);
+  const Node& source = graph_->nodes()[index_of(node)];
+  if (update_of(source) != nullptr) {
+    sample_gradients(source, operands, lane, stream);
   }
   if (images_id_ && !images_taken_) {
-    const auto images = std::ranges::find(of.inputs, *images_id_);
-    if (images != of.inputs.end()) {
+    const auto images = std::ranges::find(source.inputs, *images_id_);
+    if (images != source.inputs.end()) {
       images_taken_ = true;
-      sample_images(operands.in[static_cast<std::size_t>(images - of.inputs.begin())], lane,
+      sample_images(operands.in[static_cast<std::size_t>(images - source.inputs.begin())], lane,
                     stream);
     }
   }

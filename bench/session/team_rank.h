@@ -41,7 +41,7 @@ template <class ValueOf>
 auto Team::of_all_ranks(const ValueOf& value_of) {
   std::vector<std::invoke_result_t<const ValueOf&, Rank&>> mine;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
-    only(*rank, [&](Rank& of) { mine.push_back(value_of(of)); });
+    only(*rank, [&](Rank& rank) { mine.push_back(value_of(rank)); });
   }
   return all_gather(mine);
 }

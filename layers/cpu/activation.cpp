@@ -7,8 +7,9 @@
 namespace cnn::layers::cpu {
 
 void add_activation_rows(KernelTable& table, const Loops& loops) {
-  const auto describe = [](const auto& /*op*/, const Signature& asked) {
-    return is_vectorised(asked.in[0].type) ? std::optional(like_first_input(asked)) : std::nullopt;
+  const auto describe = [](const auto& /*op*/, const Signature& request) {
+    return is_vectorised(request.in[0].type) ? std::optional(like_first_input(request))
+                                             : std::nullopt;
   };
   table.add<Relu>(describe, [&loops](const Relu& op, const Signature& s) {
     const TypedLoops& typed = loops_of(loops, s.in[0].type);

@@ -40,8 +40,8 @@ class AllReduceKernel final : public Kernel {
 
 void add_exchange(KernelTable& table, Communicator& communicator) {
   table.add<AllReduce>(
-      [](const AllReduce& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return KernelSpec{.in = asked.in, .out = asked.in};  // in every layout
+      [](const AllReduce& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return KernelSpec{.in = request.in, .out = request.in};  // in every layout
       },
       [&communicator](const AllReduce& op, const Signature& signature) {
         return std::make_unique<AllReduceKernel>(op, signature.in.size(), communicator);

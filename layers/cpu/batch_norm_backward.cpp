@@ -78,18 +78,18 @@ class Backward {
     if (run.before == 0) {
       std::fill_n(sums, width, 0.0);
     }
-    NormaliseGradientRows of = rows_of(operands, scratch, run);
+    NormaliseGradientRows rows = rows_of(operands, scratch, run);
     if (op_.passes_gradient()) {
-      of.g = at(operands.out.back(), run.offset);
+      rows.g = at(operands.out.back(), run.offset);
       if (op_.attributes.mask) {
-        of.gate = Gate::mask;
-        of.mask = gate_bits_of(operands.in.back(), chunks_.blocks, run);
+        rows.gate = Gate::mask;
+        rows.mask = gate_bits_of(operands.in.back(), chunks_.blocks, run);
       } else {
-        of.gate = Gate::output;
-        of.y = at(operands.in.back(), run.offset);
+        rows.gate = Gate::output;
+        rows.y = at(operands.in.back(), run.offset);
       }
     }
-    loops_->gradient_sums(of, sums, scratch.block + run.item * width);
+    loops_->gradient_sums(rows, sums, scratch.block + run.item * width);
   }
 
   // dx = scale (g - sum g / n - (x - m) / (v + e) sum (g (x - m)) / n).
@@ -116,15 +116,15 @@ class Backward {
   }
 
   void differentiate(const Operands& operands, const Scratch& scratch, const Run& run) const {
-    NormaliseGradientRows of = rows_of(operands, scratch, run);
-    of.dx = at(operands.out[0], run.offset);
-    of.stream = scratch.stream;
+    NormaliseGradientRows rows = rows_of(operands, scratch, run);
+    rows.dx = at(operands.out[0], run.offset);
+    rows.stream = scratch.stream;
     if (op_.passes_gradient()) {  // the first pass has written the gated gradient
-      of.gate = Gate::open;
-      of.dy = at(operands.out.back(), run.offset);
-      of.dy2 = nullptr;
+      rows.gate = Gate::open;
+      rows.dy = at(operands.out.back(), run.offset);
+      rows.dy2 = nullptr;
     }
-    loops_->gradient(of);
+    loops_->gradient(rows);
   }
 
   BatchNormBackward op_;

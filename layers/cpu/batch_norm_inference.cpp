@@ -83,11 +83,12 @@ void fold(const FoldBatchNorm& op, const Operands& operands) {
 
 void add_batch_norm_inference_rows(KernelTable& table, const Loops& loops) {
   table.add<BatchNormInference>(
-      [&loops](const BatchNormInference& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_vectorised(asked.in[0].type)) {
+      [&loops](const BatchNormInference& op,
+               const Signature& request) -> std::optional<KernelSpec> {
+        if (!is_vectorised(request.in[0].type)) {
           return std::nullopt;
         }
-        KernelSpec spec = in_layout(asked, channels_together(asked));
+        KernelSpec spec = in_layout(request, channels_together(request));
         spec.workspace = Inference(op.attributes, spec.in[0], loops).workspace();
         return spec;
       },
@@ -95,8 +96,8 @@ void add_batch_norm_inference_rows(KernelTable& table, const Loops& loops) {
         return own_kernel(Inference(op.attributes, s.in[0], loops));
       });
   table.add<FoldBatchNorm>(
-      [](const FoldBatchNorm&, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_layout(asked, Layout::nchw);
+      [](const FoldBatchNorm&, const Signature& request) -> std::optional<KernelSpec> {
+        return in_layout(request, Layout::nchw);
       },
       [](const FoldBatchNorm& op, const Signature&) {
         return own_kernel([op](const Operands& operands) { fold(op, operands); });

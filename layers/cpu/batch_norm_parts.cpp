@@ -58,13 +58,13 @@ Factors::Factors(BumpAllocator& allocator, std::int64_t padded_channels)
       scale_rest(allocator.take<float>(padded_channels)),
       shift(allocator.take<float>(padded_channels)) {}
 
-void Factors::set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
+void Factors::set(std::int64_t c, const ChannelMoments& moments, double gamma, double beta,
                   double epsilon) const {
-  const double factor = gamma / std::sqrt(of.variance + epsilon);
-  mean[c] = static_cast<float>(of.mean);
+  const double factor = gamma / std::sqrt(moments.variance + epsilon);
+  mean[c] = static_cast<float>(moments.mean);
   scale[c] = static_cast<float>(factor);
   scale_rest[c] = static_cast<float>(factor - static_cast<double>(scale[c]));
-  shift[c] = static_cast<float>(beta + (static_cast<double>(mean[c]) - of.mean) * factor);
+  shift[c] = static_cast<float>(beta + (static_cast<double>(mean[c]) - moments.mean) * factor);
 }
 
 void Factors::set(const BatchNormVectors& from, double epsilon, std::int64_t first,
@@ -104,8 +104,8 @@ GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& ru
           .bytes = std::min<std::int64_t>(2, bytes - run.group * 2)};
 }
 
-KernelSpec in_layout_with_mask(const Signature& asked, Layout layout) {
-  KernelSpec spec = in_layout(asked, layout);
+KernelSpec in_layout_with_mask(const Signature& request, Layout layout) {
+  KernelSpec spec = in_layout(request, layout);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       if (desc.type == DataType::u8 && layout == Layout::nchw16c) {

@@ -176,7 +176,7 @@ struct ChannelMoments {
 struct Factors {
   Factors(BumpAllocator& allocator, std::int64_t padded_channels);
   // Sets the factors of channel c.
-  void set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
+  void set(std::int64_t c, const ChannelMoments& moments, double gamma, double beta,
            double epsilon) const;
   // Sets channels [first, first + real) from the vectors, zeros up to first + count.
   void set(const BatchNormVectors& from, double epsilon, std::int64_t first, std::int64_t real,
@@ -209,18 +209,18 @@ std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorD
 // planes of eight channels if the image has blocks of sixteen, else the image's layout.
 GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& run);
 
-// Returns `asked` with images of values in this layout, and masks as gate_bits_of() takes them.
-KernelSpec in_layout_with_mask(const Signature& asked, Layout layout);
+// Returns `request` with images of values in this layout, and masks as gate_bits_of() takes them.
+KernelSpec in_layout_with_mask(const Signature& request, Layout layout);
 
 // Adds a row for an op that Work computes in two passes over its first input.
 template <class O, class Work>
 void add_two_pass_row(KernelTable& table, const Loops& loops) {
   table.add<O>(
-      [&loops](const O& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_vectorised(asked.in[0].type)) {
+      [&loops](const O& op, const Signature& request) -> std::optional<KernelSpec> {
+        if (!is_vectorised(request.in[0].type)) {
           return std::nullopt;
         }
-        KernelSpec spec = in_layout_with_mask(asked, channels_together(asked));
+        KernelSpec spec = in_layout_with_mask(request, channels_together(request));
         spec.workspace = Work(op, spec.in[0], loops).workspace();
         return spec;
       },

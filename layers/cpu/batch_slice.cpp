@@ -40,20 +40,22 @@ void join(const Operands& o) {
 }
 
 // Any type; images in any layout, all operands in the same.
-std::optional<KernelSpec> describe(const Signature& asked) {
-  const Layout layout = asked.in[0].layout;
-  return in_layout(asked, layout == Layout::packed ? channels_together(asked) : layout);
+std::optional<KernelSpec> describe(const Signature& request) {
+  const Layout layout = request.in[0].layout;
+  return in_layout(request, layout == Layout::packed ? channels_together(request) : layout);
 }
 
 }  // namespace
 
 void add_batch_slice_rows(KernelTable& table, const Loops& /*loops*/) {
-  table.add<SliceBatch>([](const SliceBatch&, const Signature& asked) { return describe(asked); },
-                        [](const SliceBatch& op, const Signature&) {
-                          return own_kernel([op](const Operands& o) { slice(o, op); });
-                        });
-  table.add<ConcatBatch>([](const ConcatBatch&, const Signature& asked) { return describe(asked); },
-                         [](const ConcatBatch&, const Signature&) { return own_kernel(join); });
+  table.add<SliceBatch>(
+      [](const SliceBatch&, const Signature& request) { return describe(request); },
+      [](const SliceBatch& op, const Signature&) {
+        return own_kernel([op](const Operands& o) { slice(o, op); });
+      });
+  table.add<ConcatBatch>(
+      [](const ConcatBatch&, const Signature& request) { return describe(request); },
+      [](const ConcatBatch&, const Signature&) { return own_kernel(join); });
 }
 
 }  // namespace cnn::layers::cpu

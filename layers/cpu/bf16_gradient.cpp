@@ -166,48 +166,48 @@ void Bf16WeightsGradient::run_item(const Operands& o, std::int64_t item, const S
   if (bias != nullptr) {
     std::fill_n(bias, channels.outs * gradient_block, 0.0);
   }
-  Bf16Gradient of{.x = own,
-                  .dy = packed_dy,
-                  .in_blocks = channels.ins,
-                  .out_blocks = channels.outs,
-                  .kernel_h = problem_.window.kernel_h,
-                  .kernel_w = problem_.window.kernel_w,
-                  .pairs = rows_.pairs(),
-                  .x_step = problem_.window.kernel_h == 1 ? 1 : problem_.window.stride_h,
-                  .sums = sums + channels.first_out * tiles +
-                          channels.first_in * problem_.taps() * gradient_tile,
-                  .sums_of_out_block = tiles};
+  Bf16Gradient gradient{.x = own,
+                        .dy = packed_dy,
+                        .in_blocks = channels.ins,
+                        .out_blocks = channels.outs,
+                        .kernel_h = problem_.window.kernel_h,
+                        .kernel_w = problem_.window.kernel_w,
+                        .pairs = rows_.pairs(),
+                        .x_step = problem_.window.kernel_h == 1 ? 1 : problem_.window.stride_h,
+                        .sums = sums + channels.first_out * tiles +
+                                channels.first_in * problem_.taps() * gradient_tile,
+                        .sums_of_out_block = tiles};
   const std::int64_t end = segments() * (part + 1) / parts_;
   for (std::int64_t i = segments() * part / parts_; i < end; ++i) {
     const Segment rows = segment(i);
     pack_x(x, channels, rows, own);
     pack_dy(dy, channels, rows, packed_dy);
-    of.images = rows.images;
-    of.rows = rows.rows;
-    of.x_rows = packed_x_rows(rows.rows);
-    loops_->bf16_gradient.multiply(of);
-    of.add = true;
+    gradient.images = rows.images;
+    gradient.rows = rows.rows;
+    gradient.x_rows = packed_x_rows(rows.rows);
+    loops_->bf16_gradient.multiply(gradient);
+    gradient.add = true;
     if (bias != nullptr) {
       add_bias(dy, channels, rows, bias);
     }
   }
 }
 
-void Bf16WeightsGradient::pack_x(const std::uint16_t* x, const Slab& slab, const Segment& of,
+void Bf16WeightsGradient::pack_x(const std::uint16_t* x, const Slab& slab, const Segment& segment,
                                  std::uint16_t* to) const {
   const Window& w = problem_.window;
   Bf16PackRows rows{.height = rows_.x_count,
                     .width = rows_.x_width,
-                    .first_row = of.first * w.stride_h - w.pad_top,
+                    .first_row = segment.first * w.stride_h - w.pad_top,
                     .row_stride = w.kernel_h == 1 ? w.stride_h : 1,
                     .column_stride = w.stride_w,
-                    .rows = packed_x_rows(of.rows),
+                    .rows = packed_x_rows(segment.rows),
                     .pixels = rows_.width};
   const std::int64_t plane = rows_.x_count * rows_.x_width * gradient_block;
   for (std::int64_t block = slab.first_in; block < slab.first_in + slab.ins; ++block) {
     for (std::int64_t column = 0; column < w.kernel_w; ++column) {
       rows.first_column = column - w.pad_left;
-      for (std::int64_t image = of.image; image < of.image + of.images; ++image) {
+      for (std::int64_t image = segment.image; image < segment.image + segment.images; ++image) {
         rows.image = x + (image * problem_.in_blocks() + block) * plane;
         rows.to = to;
         loops_->bf16_gradient.pack(rows);
@@ -217,16 +217,16 @@ void Bf16WeightsGradient::pack_x(const std::uint16_t* x, const Slab& slab, const
   }
 }
 
-void Bf16WeightsGradient::pack_dy(const std::uint16_t* dy, const Slab& slab, const Segment& of,
+void Bf16WeightsGradient::pack_dy(const std::uint16_t* dy, const Slab& slab, const Segment& segment,
                                   std::uint16_t* to) const {
   Bf16PackRows rows{.height = rows_.count,
                     .width = rows_.width,
-                    .first_row = of.first,
-                    .rows = of.rows,
+                    .first_row = segment.first,
+                    .rows = segment.rows,
                     .pixels = rows_.width};
   const std::int64_t plane = rows_.count * rows_.width * gradient_block;
   for (std::int64_t block = slab.first_out; block < slab.first_out + slab.outs; ++block) {
-    for (std::int64_t image = of.image; image < of.image + of.images; ++image) {
+    for (std::int64_t image = segment.image; image < segment.image + segment.images; ++image) {
       rows.image = dy + (image * problem_.out_blocks() + block) * plane;
       rows.to = to;
       loops_->bf16_gradient.pack(rows);
@@ -235,14 +235,15 @@ void Bf16WeightsGradient::pack_dy(const std::uint16_t* dy, const Slab& slab, con
   }
 }
 
-void Bf16WeightsGradient::add_bias(const std::uint16_t* dy, const Slab& slab, const Segment& of,
-                                   double* bias) const {
+void Bf16WeightsGradient::add_bias(const std::uint16_t* dy, const Slab& slab,
+                                   const Segment& segment, double* bias) const {
   const std::int64_t row_words = rows_.width * gradient_block;
   for (std::int64_t block = slab.first_out; block < slab.first_out + slab.outs; ++block) {
-    for (std::int64_t image = of.image; image < of.image + of.images; ++image) {
-      const std::int64_t first = (image * problem_.out_blocks() + block) * rows_.count + of.first;
+    for (std::int64_t image = segment.image; image < segment.image + segment.images; ++image) {
+      const std::int64_t first =
+          (image * problem_.out_blocks() + block) * rows_.count + segment.first;
       std::array<float, gradient_block> sums{};
-      loops_->bf16.column_sums(dy + first * row_words, of.rows * rows_.width, gradient_block,
+      loops_->bf16.column_sums(dy + first * row_words, segment.rows * rows_.width, gradient_block,
                                sums.data());
       for (std::size_t i = 0; i < sums.size(); ++i) {
         bias[i] += static_cast<double>(sums[i]);

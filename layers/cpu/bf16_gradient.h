@@ -71,10 +71,12 @@ class Bf16WeightsGradient {
   Scratch carve(BumpAllocator& allocator) const;
   void run_item(const Operands& o, std::int64_t item, const Scratch& scratch,
                 std::uint16_t* own) const;
-  void pack_x(const std::uint16_t* x, const Slab& slab, const Segment& of, std::uint16_t* to) const;
-  void pack_dy(const std::uint16_t* dy, const Slab& slab, const Segment& of,
+  void pack_x(const std::uint16_t* x, const Slab& slab, const Segment& segment,
+              std::uint16_t* to) const;
+  void pack_dy(const std::uint16_t* dy, const Slab& slab, const Segment& segment,
                std::uint16_t* to) const;
-  void add_bias(const std::uint16_t* dy, const Slab& slab, const Segment& of, double* bias) const;
+  void add_bias(const std::uint16_t* dy, const Slab& slab, const Segment& segment,
+                double* bias) const;
   void add_parts(const Scratch& scratch, float* dw) const;
 
   Bf16GradientProblem problem_;

@@ -72,7 +72,7 @@ class Pool {
 
 // One operand of a candidate that must be converted.
 struct Conversion {
-  TensorDesc asked, taken;
+  TensorDesc request, taken;
   std::size_t place = 0;  // of the kernel's operand; its copy lies `operands` places further
   bool input = false;
 };
@@ -80,12 +80,12 @@ struct Conversion {
 std::vector<Conversion> conversions_of(const Op& op, const Signature& settled,
                                        const KernelSpec& spec) {
   std::vector<Conversion> found;
-  const auto compare = [&](const std::vector<TensorDesc>& asked,
+  const auto compare = [&](const std::vector<TensorDesc>& request,
                            const std::vector<TensorDesc>& taken, bool input) {
     for (std::size_t i = 0; i < taken.size(); ++i) {
-      const bool image = asked[i].shape.rank() == 4 && !is_weights(op, input, i);
-      if (image && asked[i] != taken[i] && asked[i].shape[1] >= few_channels) {
-        found.push_back({.asked = asked[i],
+      const bool image = request[i].shape.rank() == 4 && !is_weights(op, input, i);
+      if (image && request[i] != taken[i] && request[i].shape[1] >= few_channels) {
+        found.push_back({.request = request[i],
                          .taken = taken[i],
                          .place = input ? i : spec.in.size() + i,
                          .input = input});
@@ -98,8 +98,8 @@ std::vector<Conversion> conversions_of(const Op& op, const Signature& settled,
 }
 
 Signature signature_of(const Conversion& conversion) {
-  return conversion.input ? Signature{.in = {conversion.asked}, .out = {conversion.taken}}
-                          : Signature{.in = {conversion.taken}, .out = {conversion.asked}};
+  return conversion.input ? Signature{.in = {conversion.request}, .out = {conversion.taken}}
+                          : Signature{.in = {conversion.taken}, .out = {conversion.request}};
 }
 
 void count(Pool& pool, const Op& op, const Signature& settled, const ConvCandidate& candidate,
@@ -111,7 +111,7 @@ void count(Pool& pool, const Op& op, const Signature& settled, const ConvCandida
   }
   pool.need_workspace(spec.workspace);
   for (const Conversion& conversion : conversions_of(op, settled, spec)) {
-    pool.need(operands + conversion.place, conversion.asked);
+    pool.need(operands + conversion.place, conversion.request);
     const auto copy =
         converts.describe(Convert(signature_of(conversion).out[0].type), signature_of(conversion));
     pool.need_workspace(copy ? copy->workspace : 0);
@@ -135,10 +135,10 @@ Step conversion_step(const Pool& pool, const Conversion& conversion, std::size_t
                      const KernelTable& converts) {
   const Signature signature = signature_of(conversion);
   Step step{.kernel = converts.make(Convert(signature.out[0].type), signature), .operands = {}};
-  const TensorView asked = pool.view(operands + conversion.place, conversion.asked);
+  const TensorView request = pool.view(operands + conversion.place, conversion.request);
   const TensorView taken = pool.view(conversion.place, conversion.taken);
-  step.operands.in.push_back(conversion.input ? asked : taken);
-  step.operands.out.push_back(conversion.input ? taken : asked);
+  step.operands.in.push_back(conversion.input ? request : taken);
+  step.operands.out.push_back(conversion.input ? taken : request);
   step.operands.workspace = pool.workspace();
   return step;
 }

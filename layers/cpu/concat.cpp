@@ -132,16 +132,16 @@ void split(const Operands& o) {
 }
 
 // Accepts any type and any layout of images.
-std::optional<KernelSpec> describe(const Signature& asked) {
-  const Layout layout = asked.in[0].layout;
-  return in_layout(asked, layout == Layout::packed ? channels_together(asked) : layout);
+std::optional<KernelSpec> describe(const Signature& request) {
+  const Layout layout = request.in[0].layout;
+  return in_layout(request, layout == Layout::packed ? channels_together(request) : layout);
 }
 
 }  // namespace
 
 void add_concat_rows(KernelTable& table, const Loops& /*loops*/) {
-  const auto describe_any = [](const auto& /*op*/, const Signature& asked) {
-    return describe(asked);
+  const auto describe_any = [](const auto& /*op*/, const Signature& request) {
+    return describe(request);
   };
   table.add<Concat>(describe_any, [](const Concat&, const Signature&) { return own_kernel(join); });
   table.add<Split>(describe_any, [](const Split&, const Signature&) { return own_kernel(split); });

@@ -95,12 +95,12 @@ ConvCandidates::ConvCandidates(const Isa& isa, bool winograd) {
   }
 }
 
-std::optional<Signature> ConvCandidates::settled(const Op& op, const Signature& asked) const {
-  const std::optional<KernelSpec> spec = rules_.describe(op, asked);
+std::optional<Signature> ConvCandidates::settled(const Op& op, const Signature& request) const {
+  const std::optional<KernelSpec> spec = rules_.describe(op, request);
   if (!spec) {
     return std::nullopt;
   }
-  Signature ruled = signature_of(*spec), result = asked;
+  Signature ruled = signature_of(*spec), result = request;
   set_layouts(op, layouts_of(op, ruled), result);
   const Images from = images_in(op, ruled), to = images_in(op, result);
   for (const auto& [image, as] : {std::pair(&to.x, &from.x), std::pair(&to.y, &from.y)}) {
@@ -113,9 +113,9 @@ std::optional<Signature> ConvCandidates::settled(const Op& op, const Signature& 
 std::vector<ConvCandidate> ConvCandidates::offers(const Op& op, const Signature& settled) const {
   std::vector<ConvCandidate> found;
   const auto add = [&](const ConvCandidateRows& kind, const Layouts& layouts) {
-    Signature asked = settled;
-    set_layouts(op, layouts, asked);
-    const std::optional<KernelSpec> spec = kind.table.describe(op, asked);
+    Signature request = settled;
+    set_layouts(op, layouts, request);
+    const std::optional<KernelSpec> spec = kind.table.describe(op, request);
     if (!spec || layouts_of(op, signature_of(*spec)) != layouts) {
       return;
     }
@@ -124,7 +124,7 @@ std::vector<ConvCandidate> ConvCandidates::offers(const Op& op, const Signature&
       return;
     }
     if (layouts != layouts_of(op, settled)) {
-      const std::optional<Signature> kept = this->settled(op, asked);
+      const std::optional<Signature> kept = this->settled(op, request);
       if (!kept || layouts_of(op, *kept) != layouts) {
         return;
       }

@@ -31,7 +31,7 @@ class ConvCandidates {
 
   // Returns the request with its images in the layouts and types that the rules' kernel takes;
   // nothing if the rules have no kernel. A request in these layouts yields itself.
-  std::optional<Signature> settled(const Op& op, const Signature& asked) const;
+  std::optional<Signature> settled(const Op& op, const Signature& request) const;
 
   // Returns all kernels for a settled request, each kernel once, those in its own layouts first.
   // Kernels in other layouts are among them only if the rules, too, keep these layouts.

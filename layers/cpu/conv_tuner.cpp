@@ -18,8 +18,8 @@ constexpr std::string_view by_rules = "rules";  // the name where no candidate w
 template <class O>
 void add_row(KernelTable& table, const std::shared_ptr<ConvTuner>& tuner, Provider by) {
   table.add<O>(
-      [tuner, by](const O& op, const Signature& asked) -> std::optional<KernelSpec> {
-        const std::optional<ConvCandidate> chosen = tuner->choose(op, asked);
+      [tuner, by](const O& op, const Signature& request) -> std::optional<KernelSpec> {
+        const std::optional<ConvCandidate> chosen = tuner->choose(op, request);
         return chosen && chosen->spec.by == by ? std::optional(chosen->spec) : std::nullopt;
       },
       [tuner](const O& op, const Signature& s) {
@@ -37,19 +37,19 @@ ConvTuner::ConvTuner(const ConvTunerOptions& options, Measure measure,
       measure_(std::move(measure)),
       cache_(std::move(cache)) {}
 
-std::optional<ConvCandidate> ConvTuner::choose(const Op& op, const Signature& asked) {
+std::optional<ConvCandidate> ConvTuner::choose(const Op& op, const Signature& request) {
   const std::scoped_lock lock(mutex_);
-  const std::string all = conv_key(op, asked) + " " + to_string(asked);
+  const std::string all = conv_key(op, request) + " " + to_string(request);
   if (const auto found = resolved_.find(all); found != resolved_.end()) {
     return found->second;
   }
-  std::optional<ConvCandidate> chosen = resolve(op, asked);
+  std::optional<ConvCandidate> chosen = resolve(op, request);
   resolved_.emplace(all, chosen);
   return chosen;
 }
 
-std::optional<ConvCandidate> ConvTuner::resolve(const Op& op, const Signature& asked) {
-  const std::optional<Signature> settled = candidates_.settled(op, asked);
+std::optional<ConvCandidate> ConvTuner::resolve(const Op& op, const Signature& request) {
+  const std::optional<Signature> settled = candidates_.settled(op, request);
   if (!settled) {
     return std::nullopt;
   }

@@ -41,7 +41,7 @@ class ConvTuner {
 
   // Returns the kernel for a request: from the cache, else the fastest of all candidates. Nothing:
   // the rules decide, since the seconds are used up, only one kernel can run, or none fits.
-  std::optional<ConvCandidate> choose(const Op& op, const Signature& asked);
+  std::optional<ConvCandidate> choose(const Op& op, const Signature& request);
 
   // Returns all choices so far, for adopt() on other ranks: one line each.
   std::string choices_text() const;
@@ -66,7 +66,7 @@ class ConvTuner {
   std::string find_out(const std::string& key, const Op& op, const Signature& settled);
   std::optional<std::string> timed(const std::string& key, const Op& op, const Signature& settled);
   bool is_free(const ConvCandidate& candidate, const std::string& key, const Op& op) const;
-  std::optional<ConvCandidate> resolve(const Op& op, const Signature& asked);
+  std::optional<ConvCandidate> resolve(const Op& op, const Signature& request);
   void keep(const std::string& key, const std::string& name, double seconds);
 
   ConvCandidates candidates_;

@@ -41,12 +41,12 @@ void drop_examples(const Loops& loops, const DropPath& op, const Operands& o) {
 
 void add_drop_path_rows(KernelTable& table, const Loops& loops) {
   table.add<DropPath>(
-      [](const DropPath&, const Signature& asked) -> std::optional<KernelSpec> {
-        const TensorDesc& x = asked.in[0];
+      [](const DropPath&, const Signature& request) -> std::optional<KernelSpec> {
+        const TensorDesc& x = request.in[0];
         if (!is_vectorised(x.type) || x.layout == Layout::packed) {
           return std::nullopt;
         }
-        KernelSpec spec = as_asked(asked);
+        KernelSpec spec = as_asked(request);
         spec.out[0].layout = x.layout;
         spec.out[0].packing = nullptr;
         return spec;

@@ -83,12 +83,12 @@ bool in_order(const TensorDesc& x) {
 
 void add_dropout_rows(KernelTable& table, const Loops& loops) {
   table.add<Dropout>(
-      [](const Dropout&, const Signature& asked) -> std::optional<KernelSpec> {
-        const TensorDesc& x = asked.in[0];
+      [](const Dropout&, const Signature& request) -> std::optional<KernelSpec> {
+        const TensorDesc& x = request.in[0];
         if (!is_vectorised(x.type) || x.layout == Layout::packed) {
           return std::nullopt;
         }
-        KernelSpec spec = as_asked(asked);
+        KernelSpec spec = as_asked(request);
         spec.out[0].layout = x.layout;
         spec.out[0].packing = nullptr;
         return spec;

@@ -12,8 +12,9 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-std::optional<KernelSpec> describe_same(const Signature& asked) {
-  return is_vectorised(asked.in[0].type) ? std::optional(like_first_input(asked)) : std::nullopt;
+std::optional<KernelSpec> describe_same(const Signature& request) {
+  return is_vectorised(request.in[0].type) ? std::optional(like_first_input(request))
+                                           : std::nullopt;
 }
 
 // Maximum number of tensors in one sum. y may alias any of them, so all are read before any element
@@ -98,26 +99,27 @@ void normalise(const Loops& loops, const Normalise& op, const TensorView& x, con
   }
 }
 
-std::optional<KernelSpec> describe_normalise(const Signature& asked) {
-  const bool packed = asked.in[0].layout == Layout::packed || asked.out[0].layout == Layout::packed;
-  if (packed || !is_vectorised(asked.out[0].type)) {
+std::optional<KernelSpec> describe_normalise(const Signature& request) {
+  const bool packed =
+      request.in[0].layout == Layout::packed || request.out[0].layout == Layout::packed;
+  if (packed || !is_vectorised(request.out[0].type)) {
     return std::nullopt;
   }
-  return as_asked(asked);
+  return as_asked(request);
 }
 
 }  // namespace
 
 void add_elementwise_rows(KernelTable& table, const Loops& loops) {
   table.add<Add>(
-      [](const Add&, const Signature& asked) {
-        return asked.in.size() <= max_terms ? describe_same(asked) : std::nullopt;
+      [](const Add&, const Signature& request) {
+        return request.in.size() <= max_terms ? describe_same(request) : std::nullopt;
       },
       [&loops](const Add& op, const Signature& s) {
         const TypedLoops& typed = loops_of(loops, s.in[0].type);
         return own_kernel([&typed, relu = op.relu](const Operands& o) { add_all(typed, relu, o); });
       });
-  table.add<Scale>([](const Scale&, const Signature& asked) { return describe_same(asked); },
+  table.add<Scale>([](const Scale&, const Signature& request) { return describe_same(request); },
                    [&loops](const Scale& op, const Signature& s) {
                      const TypedLoops& typed = loops_of(loops, s.in[0].type);
                      return own_kernel([&typed, factor = op.factor](const Operands& o) {
@@ -127,12 +129,12 @@ void add_elementwise_rows(KernelTable& table, const Loops& loops) {
                      });
                    });
   table.add<Fill>(
-      [](const Fill&, const Signature& asked) -> std::optional<KernelSpec> {
-        const TensorDesc& y = asked.out[0];
+      [](const Fill&, const Signature& request) -> std::optional<KernelSpec> {
+        const TensorDesc& y = request.out[0];
         if (!is_vectorised(y.type) || y.layout == Layout::packed) {
           return std::nullopt;
         }
-        return KernelSpec{.out = asked.out};
+        return KernelSpec{.out = request.out};
       },
       [&loops](const Fill& op, const Signature& s) {
         const TypedLoops& typed = loops_of(loops, s.out[0].type);
@@ -140,7 +142,7 @@ void add_elementwise_rows(KernelTable& table, const Loops& loops) {
             [&typed, value = op.value](const Operands& o) { fill(typed, value, o.out[0]); });
       });
   table.add<Normalise>(
-      [](const Normalise&, const Signature& asked) { return describe_normalise(asked); },
+      [](const Normalise&, const Signature& request) { return describe_normalise(request); },
       [&loops](const Normalise& op, const Signature&) {
         return own_kernel(
             [&loops, op](const Operands& o) { normalise(loops, op, o.in[0], o.out[0]); });

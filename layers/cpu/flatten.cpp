@@ -81,15 +81,15 @@ void unflatten(const Operands& o) {
 // Accepts any type and any layout of images; the matrix is row-major.
 void add_flatten_rows(KernelTable& table, const Loops& /*loops*/) {
   table.add<Flatten>(
-      [](const Flatten&, const Signature& asked) -> std::optional<KernelSpec> {
-        const Layout layout = asked.in[0].layout;
-        return in_layout(asked, layout == Layout::packed ? Layout::nhwc : layout);
+      [](const Flatten&, const Signature& request) -> std::optional<KernelSpec> {
+        const Layout layout = request.in[0].layout;
+        return in_layout(request, layout == Layout::packed ? Layout::nhwc : layout);
       },
       [](const Flatten&, const Signature&) { return own_kernel(flatten); });
   table.add<Unflatten>(
-      [](const Unflatten&, const Signature& asked) -> std::optional<KernelSpec> {
-        const Layout layout = asked.out[0].layout;
-        return in_layout(asked, layout == Layout::packed ? Layout::nhwc : layout);
+      [](const Unflatten&, const Signature& request) -> std::optional<KernelSpec> {
+        const Layout layout = request.out[0].layout;
+        return in_layout(request, layout == Layout::packed ? Layout::nhwc : layout);
       },
       [](const Unflatten&, const Signature&) { return own_kernel(unflatten); });
 }

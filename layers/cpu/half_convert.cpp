@@ -76,14 +76,14 @@ void convert(const Operands& o) {
 // operand is packed.
 void add_half_convert_rows(KernelTable& table) {
   table.add<Convert>(
-      [](const Convert&, const Signature& asked) -> std::optional<KernelSpec> {
-        const TensorDesc& x = asked.in[0];
-        const TensorDesc& y = asked.out[0];
+      [](const Convert&, const Signature& request) -> std::optional<KernelSpec> {
+        const TensorDesc& x = request.in[0];
+        const TensorDesc& y = request.out[0];
         const bool half = x.type == DataType::f16 || y.type == DataType::f16;
         if (!half || x.layout == Layout::packed || y.layout == Layout::packed) {
           return std::nullopt;
         }
-        return as_asked(asked);
+        return as_asked(request);
       },
       [](const Convert&, const Signature&) { return own_kernel(convert); });
 }

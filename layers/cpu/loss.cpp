@@ -88,15 +88,14 @@ void backward(const TypedLoops& typed, const Operands& o) {
 // less than waking a second thread.
 void add_loss_rows(KernelTable& table, const Loops& loops) {
   table.add<SoftmaxCrossEntropy>(
-      [](const SoftmaxCrossEntropy&, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_layout(asked, Layout::nchw,
-                         static_cast<std::size_t>(asked.in[0].shape[0]) * sizeof(double));
+      [](const SoftmaxCrossEntropy&, const Signature& request) -> std::optional<KernelSpec> {
+        return in_layout(request, Layout::nchw,
+                         static_cast<std::size_t>(request.in[0].shape[0]) * sizeof(double));
       },
       [](const SoftmaxCrossEntropy&, const Signature&) { return own_kernel(forward); });
   table.add<SoftmaxCrossEntropyBackward>(
-      [](const SoftmaxCrossEntropyBackward&, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_layout(asked, Layout::nchw);
-      },
+      [](const SoftmaxCrossEntropyBackward&, const Signature& request)
+          -> std::optional<KernelSpec> { return in_layout(request, Layout::nchw); },
       [&loops](const SoftmaxCrossEntropyBackward&, const Signature&) {
         return own_kernel([&loops](const Operands& o) { backward(loops.f32, o); });
       });

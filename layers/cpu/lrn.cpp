@@ -163,20 +163,20 @@ void run_backward(const LrnAttributes& a, const Operands& operands) {
 }
 
 // Gives all images the first one's layout: all layouts are equally fast.
-std::optional<KernelSpec> describe(const Signature& asked, std::int64_t rows_per_channel) {
-  const TensorDesc& x = asked.in[0];
+std::optional<KernelSpec> describe(const Signature& request, std::int64_t rows_per_channel) {
+  const TensorDesc& x = request.in[0];
   if (!is_vectorised(x.type) || x.layout == Layout::packed) {
     return std::nullopt;
   }
   BumpAllocator allocator;
   allocator.take<Row>(shares_of(x.shape) * rows_per_channel * x.shape[1]);
-  return in_layout(asked, x.layout, allocator.bytes());
+  return in_layout(request, x.layout, allocator.bytes());
 }
 
 }  // namespace
 
 void add_lrn_rows(KernelTable& table) {
-  table.add<Lrn>([](const Lrn& /*op*/, const Signature& asked) { return describe(asked, 2); },
+  table.add<Lrn>([](const Lrn& /*op*/, const Signature& request) { return describe(request, 2); },
                  [](const Lrn& op, const Signature& s) {
                    const bool f32 = s.in[0].type == DataType::f32;
                    return own_kernel([a = op.attributes, f32](const Operands& operands) {
@@ -184,7 +184,7 @@ void add_lrn_rows(KernelTable& table) {
                    });
                  });
   table.add<LrnBackward>(
-      [](const LrnBackward& /*op*/, const Signature& asked) { return describe(asked, 5); },
+      [](const LrnBackward& /*op*/, const Signature& request) { return describe(request, 5); },
       [](const LrnBackward& op, const Signature& s) {
         const bool f32 = s.in[0].type == DataType::f32;
         return own_kernel([a = op.attributes, f32](const Operands& operands) {

@@ -50,30 +50,30 @@ struct ChannelGroup {
 };
 
 template <class T>
-void load_row(const TensorView& image, const Place& place, const ChannelGroup& of, std::int64_t row,
-              LrnRow* to) {
+void load_row(const TensorView& image, const Place& place, const ChannelGroup& group,
+              std::int64_t row, LrnRow* to) {
   const T* data = reinterpret_cast<const T*>(image.data);
   const std::int64_t width = image.desc.shape[3];
   for (std::int64_t w = 0; w < width; ++w) {
     to[w] = {};
-    for (std::int64_t i = 0; i < of.count; ++i) {
+    for (std::int64_t i = 0; i < group.count; ++i) {
       to[w][static_cast<std::size_t>(i)] =
-          widened(data[place(of.n, of.first + i, row * width + w)]);
+          widened(data[place(group.n, group.first + i, row * width + w)]);
     }
   }
 }
 
 // Also writes the zeros of a partial last block of channels.
 template <class T>
-void store_row(const TensorView& image, const Place& place, const ChannelGroup& of,
+void store_row(const TensorView& image, const Place& place, const ChannelGroup& group,
                std::int64_t row, const LrnRow* from) {
   T* data = reinterpret_cast<T*>(image.data);
   const std::int64_t width = image.desc.shape[3];
-  const std::int64_t stored = std::min(lrn_lanes, place.stored_channels() - of.first);
+  const std::int64_t stored = std::min(lrn_lanes, place.stored_channels() - group.first);
   for (std::int64_t w = 0; w < width; ++w) {
     for (std::int64_t i = 0; i < stored; ++i) {
-      const float value = i < of.count ? from[w][static_cast<std::size_t>(i)] : 0;
-      data[place(of.n, of.first + i, row * width + w)] = narrowed<T>(value);
+      const float value = i < group.count ? from[w][static_cast<std::size_t>(i)] : 0;
+      data[place(group.n, group.first + i, row * width + w)] = narrowed<T>(value);
     }
   }
 }
@@ -183,16 +183,16 @@ void run_within(const LrnAttributes& a, const Operands& operands) {
   const WindowOfPixels window(a, sizes);
   BumpAllocator allocator(operands.workspace);
   LrnRow* const scratch = scratch_of(sizes, rows_forward(sizes), allocator);
-  each_group(sizes, scratch, rows_forward(sizes), [&](const ChannelGroup& of, LrnRow* rows) {
+  each_group(sizes, scratch, rows_forward(sizes), [&](const ChannelGroup& group, LrnRow* rows) {
     const KeptRows kept(rows, sizes);
     LrnRow* const result = rows + sizes.kept * sizes.width;
     for (std::int64_t row = 0; row < sizes.height + a.radius; ++row) {
       if (row < sizes.height) {
-        load_row<T>(x, place, of, row, kept[row]);
+        load_row<T>(x, place, group, row, kept[row]);
       }
       if (row >= a.radius) {
         window.forward(kept, row - a.radius, result);
-        store_row<T>(y, place, of, row - a.radius, result);
+        store_row<T>(y, place, group, row - a.radius, result);
       }
     }
   });
@@ -207,46 +207,46 @@ void run_within_backward(const LrnAttributes& a, const Operands& operands) {
   const WindowOfPixels window(a, sizes);
   BumpAllocator allocator(operands.workspace);
   LrnRow* const scratch = scratch_of(sizes, rows_backward(sizes), allocator);
-  each_group(sizes, scratch, rows_backward(sizes), [&](const ChannelGroup& of, LrnRow* rows) {
+  each_group(sizes, scratch, rows_backward(sizes), [&](const ChannelGroup& group, LrnRow* rows) {
     const std::int64_t ring = sizes.kept * sizes.width;
     const KeptRows kept(rows, sizes), g(rows + ring, sizes), t(rows + 2 * ring, sizes);
     LrnRow* const line = rows + 3 * ring;
     for (std::int64_t row = 0; row < sizes.height + 2 * a.radius; ++row) {
       if (row < sizes.height) {
-        load_row<T>(x, place, of, row, kept[row]);
+        load_row<T>(x, place, group, row, kept[row]);
       }
       const std::int64_t middle = row - a.radius, last = middle - a.radius;
       if (middle >= 0 && middle < sizes.height) {
-        load_row<T>(dy, place, of, middle, line);
+        load_row<T>(dy, place, group, middle, line);
         window.terms(kept, middle, line, g[middle], t[middle]);
       }
       if (last >= 0) {
         window.backward(kept, g, t, last, line);
-        store_row<T>(dx, place, of, last, line);
+        store_row<T>(dx, place, group, last, line);
       }
     }
   });
 }
 
 // Gives all images the first one's layout: all layouts are equally fast.
-std::optional<KernelSpec> describe_within(const LrnAttributes& a, const Signature& asked,
+std::optional<KernelSpec> describe_within(const LrnAttributes& a, const Signature& request,
                                           std::int64_t (*rows)(const WithinSizes&)) {
-  const TensorDesc& x = asked.in[0];
+  const TensorDesc& x = request.in[0];
   if (!is_vectorised(x.type) || x.layout == Layout::packed) {
     return std::nullopt;
   }
   const WithinSizes sizes(a, x.shape);
   BumpAllocator allocator;
   scratch_of(sizes, rows(sizes), allocator);
-  return in_layout(asked, x.layout, allocator.bytes());
+  return in_layout(request, x.layout, allocator.bytes());
 }
 
 }  // namespace
 
 void add_lrn_within_rows(KernelTable& table) {
   table.add<WithinLrn>(
-      [](const WithinLrn& op, const Signature& asked) {
-        return describe_within(op.attributes, asked, rows_forward);
+      [](const WithinLrn& op, const Signature& request) {
+        return describe_within(op.attributes, request, rows_forward);
       },
       [](const WithinLrn& op, const Signature& s) {
         const bool f32 = s.in[0].type == DataType::f32;
@@ -255,8 +255,8 @@ void add_lrn_within_rows(KernelTable& table) {
         });
       });
   table.add<WithinLrnBackward>(
-      [](const WithinLrnBackward& op, const Signature& asked) {
-        return describe_within(op.attributes, asked, rows_backward);
+      [](const WithinLrnBackward& op, const Signature& request) {
+        return describe_within(op.attributes, request, rows_backward);
       },
       [](const WithinLrnBackward& op, const Signature& s) {
         const bool f32 = s.in[0].type == DataType::f32;

@@ -24,9 +24,9 @@ void clear_padding(const TensorView& indices, std::int64_t image) {
     return;
   }
   const std::int64_t pixels = indices.desc.shape[2] * indices.desc.shape[3];
-  std::uint8_t* const of = indices.as<std::uint8_t>().data() + image * pixels * blocks.columns;
+  std::uint8_t* const first = indices.as<std::uint8_t>().data() + image * pixels * blocks.columns;
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
-    std::fill(of + pixel * blocks.columns + real, of + (pixel + 1) * blocks.columns,
+    std::fill(first + pixel * blocks.columns + real, first + (pixel + 1) * blocks.columns,
               std::uint8_t{0});
   }
 }
@@ -69,12 +69,12 @@ void add_max_pool_rows(KernelTable& table, const Isa& isa) {
                               : isa.avx512    ? avx512_max_pool()
                                               : avx2_max_pool();
   table.add<MaxPool>(
-      [](const MaxPool& op, const Signature& asked) -> std::optional<KernelSpec> {
+      [](const MaxPool& op, const Signature& request) -> std::optional<KernelSpec> {
         const std::int64_t taps = op.window.kernel_h * op.window.kernel_w;
-        if (!is_vectorised(asked.in[0].type) || (op.indices && taps > max_indices)) {
+        if (!is_vectorised(request.in[0].type) || (op.indices && taps > max_indices)) {
           return std::nullopt;
         }
-        return in_layout(asked, channels_together(asked));
+        return in_layout(request, channels_together(request));
       },
       [&loops](const MaxPool& op, const Signature& s) {
         const RowLoop loop = s.in[0].type == DataType::f32 ? loops.f32 : loops.bf16;

@@ -52,15 +52,15 @@ void run_narrow(const DenseAttributes& attributes, const Operands& o) {
                });
 }
 
-std::optional<KernelSpec> describe_narrow(const Dense& /*op*/, const Signature& asked) {
-  if (!is_narrow(asked.in[1].shape)) {
+std::optional<KernelSpec> describe_narrow(const Dense& /*op*/, const Signature& request) {
+  if (!is_narrow(request.in[1].shape)) {
     return std::nullopt;
   }
   KernelSpec spec;
-  for (const TensorDesc& desc : asked.in) {
+  for (const TensorDesc& desc : request.in) {
     spec.in.push_back(plain(desc));
   }
-  spec.out.push_back(plain(asked.out[0]));
+  spec.out.push_back(plain(request.out[0]));
   return spec;
 }
 

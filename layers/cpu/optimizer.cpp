@@ -149,16 +149,16 @@ class UpdateBucket {
 
   UpdateFactors factors(const Update::Scalars& scalars) const {
     const UpdateAttributes& a = op_.attributes;
-    const RuleFactors of = row_of(a.rule).factors(a);
+    const RuleFactors factors = row_of(a.rule).factors(a);
     return {.rate = static_cast<float>(scalars.rate),
             .unscale = static_cast<float>(scalars.unscale),
             .clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
-            .momentum = static_cast<float>(of.momentum),
-            .keep0 = static_cast<float>(of.keep0),
-            .keep1 = static_cast<float>(of.keep1),
-            .take0 = static_cast<float>(1 - of.keep0),
-            .take1 = static_cast<float>(1 - of.keep1),
-            .epsilon = static_cast<float>(of.epsilon)};
+            .momentum = static_cast<float>(factors.momentum),
+            .keep0 = static_cast<float>(factors.keep0),
+            .keep1 = static_cast<float>(factors.keep1),
+            .take0 = static_cast<float>(1 - factors.keep0),
+            .take1 = static_cast<float>(1 - factors.keep1),
+            .epsilon = static_cast<float>(factors.epsilon)};
   }
 
   Update op_;
@@ -223,12 +223,12 @@ class FindInf {
   const Loops* loops_;
 };
 
-std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked,
+std::optional<KernelSpec> describe_update(const Update& op, const Signature& request,
                                           const Loops& loops) {
   if (loop_of(op.attributes.rule, loops) == nullptr) {
     return std::nullopt;
   }
-  KernelSpec spec = as_asked(asked);
+  KernelSpec spec = as_asked(request);
   for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     const std::size_t parameter = (i - op.first_gradient()) % op.parameters;
     spec.in[i] = spec.in[op.first_parameter() + parameter];
@@ -256,32 +256,36 @@ std::optional<KernelSpec> describe_update(const Update& op, const Signature& ask
 
 // AdvanceLossScale and AdvanceAdam have no rows: their reference loops touch three scalars.
 void add_optimizer_rows(KernelTable& table, const Loops& loops) {
-  table.add<Update>([&loops](const Update& op,
-                             const Signature& asked) { return describe_update(op, asked, loops); },
-                    [&loops](const Update& op, const Signature& s) {
-                      return own_kernel(UpdateBucket(op, s, loops));
-                    });
+  table.add<Update>(
+      [&loops](const Update& op, const Signature& request) {
+        return describe_update(op, request, loops);
+      },
+      [&loops](const Update& op, const Signature& s) {
+        return own_kernel(UpdateBucket(op, s, loops));
+      });
   table.add<UpdateSlice>(
-      [&loops](const UpdateSlice& op, const Signature& asked) -> std::optional<KernelSpec> {
+      [&loops](const UpdateSlice& op, const Signature& request) -> std::optional<KernelSpec> {
         if (loop_of(op.attributes.rule, loops) == nullptr) {
           return std::nullopt;
         }
-        return as_asked(asked, SliceUpdate(op, asked, loops).workspace());
+        return as_asked(request, SliceUpdate(op, request, loops).workspace());
       },
       [&loops](const UpdateSlice& op, const Signature& s) {
         return own_kernel(SliceUpdate(op, s, loops));
       });
   table.add<HalfSumOfSlices>(
-      [](const HalfSumOfSlices&, const Signature& asked) { return std::optional(as_asked(asked)); },
+      [](const HalfSumOfSlices&, const Signature& request) {
+        return std::optional(as_asked(request));
+      },
       [](const HalfSumOfSlices&, const Signature&) { return own_kernel(half_sum); });
   table.add<FoundInf>(
-      [&loops](const FoundInf&, const Signature& asked) -> std::optional<KernelSpec> {
-        for (const TensorDesc& desc : asked.in) {
+      [&loops](const FoundInf&, const Signature& request) -> std::optional<KernelSpec> {
+        for (const TensorDesc& desc : request.in) {
           if (desc.type != DataType::f32) {
             return std::nullopt;
           }
         }
-        return as_asked(asked, FindInf(asked, loops).workspace());
+        return as_asked(request, FindInf(request, loops).workspace());
       },
       [&loops](const FoundInf&, const Signature& s) { return own_kernel(FindInf(s, loops)); });
 }

@@ -32,8 +32,8 @@ const TypedLoops& loops_of(const Loops& loops, DataType type) {
   return type == DataType::f32 ? loops.f32 : loops.bf16;
 }
 
-Layout channels_together(const Signature& asked) {
-  for (const auto* side : {&asked.in, &asked.out}) {
+Layout channels_together(const Signature& request) {
+  for (const auto* side : {&request.in, &request.out}) {
     if (!side->empty() && side->front().shape.rank() == 4) {
       const Layout layout = side->front().layout;
       if (layout == Layout::nhwc || layout == Layout::nchw16c) {
@@ -44,8 +44,8 @@ Layout channels_together(const Signature& asked) {
   return Layout::nhwc;
 }
 
-KernelSpec as_asked(const Signature& asked, std::size_t workspace) {
-  KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
+KernelSpec as_asked(const Signature& request, std::size_t workspace) {
+  KernelSpec spec{.workspace = workspace, .in = request.in, .out = request.out};
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.pitch = 0;
@@ -54,8 +54,8 @@ KernelSpec as_asked(const Signature& asked, std::size_t workspace) {
   return spec;
 }
 
-KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace) {
-  KernelSpec spec = as_asked(asked, workspace);
+KernelSpec in_layout(const Signature& request, Layout layout, std::size_t workspace) {
+  KernelSpec spec = as_asked(request, workspace);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.layout = desc.shape.rank() == 4 ? layout : Layout::nchw;
@@ -65,14 +65,14 @@ KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspac
   return spec;
 }
 
-KernelSpec like_first_input(const Signature& asked) { return like_input(0, asked); }
+KernelSpec like_first_input(const Signature& request) { return like_input(0, request); }
 
-KernelSpec like_input(std::size_t input, const Signature& asked) {
-  KernelSpec spec = as_asked(asked);
+KernelSpec like_input(std::size_t input, const Signature& request) {
+  KernelSpec spec = as_asked(request);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
-      desc.layout = asked.in[input].layout;
-      desc.packing = asked.in[input].packing;
+      desc.layout = request.in[input].layout;
+      desc.packing = request.in[input].packing;
     }
   }
   return spec;

@@ -47,18 +47,18 @@ const TypedLoops& loops_of(const Loops& loops, DataType type);
 
 // Returns nhwc or nchw16c: the first input's layout, else the one requested for the first output,
 // else nhwc.
-Layout channels_together(const Signature& asked);
+Layout channels_together(const Signature& request);
 
 // Returns every operand as requested, but without a pitch: no loops of this folder support one.
-KernelSpec as_asked(const Signature& asked, std::size_t workspace = 0);
+KernelSpec as_asked(const Signature& request, std::size_t workspace = 0);
 
 // Returns the operands with images (rank 4) in this layout, all others row-major.
-KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace = 0);
+KernelSpec in_layout(const Signature& request, Layout layout, std::size_t workspace = 0);
 
 // Returns the operands with all layouts equal to one input's: element-wise ops run in any layout,
 // and padding stays zero.
-KernelSpec like_input(std::size_t input, const Signature& asked);
-KernelSpec like_first_input(const Signature& asked);
+KernelSpec like_input(std::size_t input, const Signature& request);
+KernelSpec like_first_input(const Signature& request);
 
 // Returns the elements in memory, with padding.
 std::int64_t stored_elements(const TensorDesc& desc);

@@ -116,9 +116,9 @@ void PointwiseWeightsGradient::run_item(const Operands& o, std::int64_t item,
   const float* const x = o.in[0].as<float>().data();
   const float* const dy = o.in[1].as<float>().data();
   const std::int64_t block = problem_.pixels() * pointwise_block;
-  PointwiseGradient of{
+  PointwiseGradient gradient{
       .x_block = block, .dy_block = block, .in_blocks = channels.ins, .out_blocks = channels.outs};
-  of.sums = scratch.sums + part * sums_of_part() + place_in_part(channels);
+  gradient.sums = scratch.sums + part * sums_of_part() + place_in_part(channels);
   double* const bias =
       problem_.bias && channels.first_in == 0
           ? scratch.bias + part * problem_.y.shape[1] + channels.first_out * pointwise_block
@@ -130,23 +130,25 @@ void PointwiseWeightsGradient::run_item(const Operands& o, std::int64_t item,
   const std::int64_t end = segments * (part + 1) / parts_;
   for (std::int64_t i = segments * part / parts_; i < end; ++i) {
     const Segment pixels = segment(i);
-    of.pixels = pixels.count;
-    of.x = x + place_of(pixels, problem_.in_blocks(), channels.first_in);
-    of.dy = dy + place_of(pixels, problem_.out_blocks(), channels.first_out);
-    of.x_next = i + 1 < end ? x + place_of(segment(i + 1), problem_.in_blocks(), channels.first_in)
-                            : nullptr;
-    loops_->pointwise_gradient(of);
-    of.add = true;
+    gradient.pixels = pixels.count;
+    gradient.x = x + place_of(pixels, problem_.in_blocks(), channels.first_in);
+    gradient.dy = dy + place_of(pixels, problem_.out_blocks(), channels.first_out);
+    gradient.x_next = i + 1 < end
+                          ? x + place_of(segment(i + 1), problem_.in_blocks(), channels.first_in)
+                          : nullptr;
+    loops_->pointwise_gradient(gradient);
+    gradient.add = true;
     if (bias != nullptr) {
-      add_bias(of, bias);
+      add_bias(gradient, bias);
     }
   }
 }
 
-void PointwiseWeightsGradient::add_bias(const PointwiseGradient& of, double* bias) const {
-  for (std::int64_t block = 0; block < of.out_blocks; ++block) {
+void PointwiseWeightsGradient::add_bias(const PointwiseGradient& gradient, double* bias) const {
+  for (std::int64_t block = 0; block < gradient.out_blocks; ++block) {
     std::array<float, pointwise_block> sums{};
-    loops_->f32.column_sums(of.dy + block * of.dy_block, of.pixels, pointwise_block, sums.data());
+    loops_->f32.column_sums(gradient.dy + block * gradient.dy_block, gradient.pixels,
+                            pointwise_block, sums.data());
     for (const float sum : sums) {
       *bias++ += static_cast<double>(sum);
     }

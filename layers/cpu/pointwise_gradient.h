@@ -57,7 +57,7 @@ class PointwiseWeightsGradient {
   std::int64_t place_in_part(const Slab& slab) const;  // of its sums, in floats
   Scratch carve(BumpAllocator& allocator) const;
   void run_item(const Operands& o, std::int64_t item, const Scratch& scratch) const;
-  void add_bias(const PointwiseGradient& of, double* bias) const;
+  void add_bias(const PointwiseGradient& gradient, double* bias) const;
   void reduce_parts(const Scratch& scratch, std::int64_t out_block, float* dw) const;
 
   PointwiseProblem problem_;

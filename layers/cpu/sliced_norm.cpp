@@ -116,23 +116,23 @@ class SliceSums {
     }
     const std::int64_t channel = run.group * columns;
     const std::size_t dy = op_.index_of_dy();
-    NormaliseGradientRows of{.x = at(operands.in[0], run.offset),
-                             .dy = at(operands.in[dy], run.offset),
-                             .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
-                             .mean = scratch.factors.mean + channel,
-                             .scale = scratch.factors.scale + channel,
-                             .scale_rest = scratch.factors.scale_rest + channel,
-                             .shift = scratch.factors.shift + channel,
-                             .rows = run.rows,
-                             .columns = columns,
-                             .gate = op_.attributes.relu ? Gate::recomputed : Gate::open,
-                             .stream = stream};
+    NormaliseGradientRows rows{.x = at(operands.in[0], run.offset),
+                               .dy = at(operands.in[dy], run.offset),
+                               .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
+                               .mean = scratch.factors.mean + channel,
+                               .scale = scratch.factors.scale + channel,
+                               .scale_rest = scratch.factors.scale_rest + channel,
+                               .shift = scratch.factors.shift + channel,
+                               .rows = run.rows,
+                               .columns = columns,
+                               .gate = op_.attributes.relu ? Gate::recomputed : Gate::open,
+                               .stream = stream};
     if (op_.passes_gradient()) {
-      of.gate = Gate::output;
-      of.y = at(operands.in.back(), run.offset);
-      of.g = at(operands.out.back(), run.offset);
+      rows.gate = Gate::output;
+      rows.y = at(operands.in.back(), run.offset);
+      rows.g = at(operands.out.back(), run.offset);
     }
-    loops_->gradient_sums(of, sums, scratch.block + run.item * columns * 2);
+    loops_->gradient_sums(rows, sums, scratch.block + run.item * columns * 2);
   }
 
   void finish(const Operands& operands, const Scratch& scratch, const Unit& unit) const {

@@ -77,11 +77,11 @@ void spread(const TypedLoops& typed, const Operands& o) {
 }
 
 // image: the operand of rank 4.
-std::optional<KernelSpec> describe(const Signature& asked, const TensorDesc& image) {
+std::optional<KernelSpec> describe(const Signature& request, const TensorDesc& image) {
   if (!is_vectorised(image.type)) {
     return std::nullopt;
   }
-  KernelSpec spec = in_layout(asked, channels_together({.in = {image}, .out = asked.out}));
+  KernelSpec spec = in_layout(request, channels_together({.in = {image}, .out = request.out}));
   TensorDesc placed = image;
   placed.layout = spec.in[0].shape.rank() == 4 ? spec.in[0].layout : spec.out[0].layout;
   spec.workspace = scratch_bytes(placed);
@@ -92,14 +92,14 @@ std::optional<KernelSpec> describe(const Signature& asked, const TensorDesc& ima
 
 void add_spatial_mean_rows(KernelTable& table, const Loops& loops) {
   table.add<SpatialMean>(
-      [](const SpatialMean&, const Signature& asked) { return describe(asked, asked.in[0]); },
+      [](const SpatialMean&, const Signature& request) { return describe(request, request.in[0]); },
       [&loops](const SpatialMean&, const Signature& s) {
         const TypedLoops& typed = loops_of(loops, s.in[0].type);
         return own_kernel([&typed](const Operands& o) { mean(typed, o); });
       });
   table.add<SpatialMeanBackward>(
-      [](const SpatialMeanBackward&, const Signature& asked) {
-        return describe(asked, asked.out[0]);
+      [](const SpatialMeanBackward&, const Signature& request) {
+        return describe(request, request.out[0]);
       },
       [&loops](const SpatialMeanBackward&, const Signature& s) {
         const TypedLoops& typed = loops_of(loops, s.out[0].type);

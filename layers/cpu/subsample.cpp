@@ -94,21 +94,21 @@ void spread_gradient(const Window& w, const Operands& o) {
 }
 
 // Accepts any type and any layout of images.
-std::optional<KernelSpec> describe_pixels(const Signature& asked) {
-  const Layout layout = asked.in[0].layout;
-  return in_layout(asked, layout == Layout::packed ? channels_together(asked) : layout);
+std::optional<KernelSpec> describe_pixels(const Signature& request) {
+  const Layout layout = request.in[0].layout;
+  return in_layout(request, layout == Layout::packed ? channels_together(request) : layout);
 }
 
 }  // namespace
 
 void add_subsample_rows(KernelTable& table, const Loops& /*loops*/) {
   table.add<Subsample>(
-      [](const Subsample&, const Signature& asked) { return describe_pixels(asked); },
+      [](const Subsample&, const Signature& request) { return describe_pixels(request); },
       [](const Subsample& op, const Signature&) {
         return own_kernel([w = op.window](const Operands& o) { keep_pixels(w, o); });
       });
   table.add<SubsampleBackward>(
-      [](const SubsampleBackward&, const Signature& asked) { return describe_pixels(asked); },
+      [](const SubsampleBackward&, const Signature& request) { return describe_pixels(request); },
       [](const SubsampleBackward& op, const Signature&) {
         return own_kernel([w = op.window](const Operands& o) { spread_gradient(w, o); });
       });

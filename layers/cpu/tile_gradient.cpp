@@ -268,7 +268,7 @@ void TileWeightsGradient::run_item(const Operands& o, std::int64_t item, const S
   const std::int64_t tiles = problem_.in_blocks() * problem_.taps() * tile_sums;
   float* const sums =
       parts_ == 1 ? o.out[0].as<float>().data() : scratch.sums + part * sums_of_part();
-  TileGradient of{
+  TileGradient gradient{
       .x = own,
       .dy = own + packed_x_words(),
       .x_block = steps_of_strip_ * tile_words,
@@ -280,11 +280,11 @@ void TileWeightsGradient::run_item(const Operands& o, std::int64_t item, const S
       .sums = sums + channels.first_out * tiles + channels.first_in * problem_.taps() * tile_sums,
       .sums_of_out_block = tiles};
   const std::int64_t end = steps() * (part + 1) / parts_;
-  for (std::int64_t first = steps() * part / parts_; first < end; first += of.steps) {
-    of.steps = std::min(steps_of_strip_, end - first);
-    pack(o, channels, first, of.steps, own);
-    tiles_->multiply(of);
-    of.add = true;
+  for (std::int64_t first = steps() * part / parts_; first < end; first += gradient.steps) {
+    gradient.steps = std::min(steps_of_strip_, end - first);
+    pack(o, channels, first, gradient.steps, own);
+    tiles_->multiply(gradient);
+    gradient.add = true;
   }
   if (problem_.bias && item % slabs() == 0) {
     add_bias(o, part, scratch.bias + part * problem_.y.shape[1]);
@@ -307,37 +307,37 @@ void TileWeightsGradient::pack(const Operands& o, const Slab& slab, std::int64_t
   }
 }
 
-void TileWeightsGradient::pack_x(const Operands& o, const Slab& slab, const Piece& of,
+void TileWeightsGradient::pack_x(const Operands& o, const Slab& slab, const Piece& piece,
                                  const Packed& to) const {
-  const std::int64_t position = (of.strip + of.first) * tile_pixels;
+  const std::int64_t position = (piece.strip + piece.first) * tile_pixels;
   TilePack rows{
       .image = reinterpret_cast<const std::uint16_t*>(o.in[0].data) + slab.first_in * tile_channels,
       .pixels = to.pixels,
       .channels = pitch_of(problem_.x),
-      .steps = of.steps,
+      .steps = piece.steps,
       .blocks = slab.ins,
-      .to = to.x + of.first * tile_words,
+      .to = to.x + piece.first * tile_words,
       .to_block = steps_of_strip_ * tile_words};
   for (std::int64_t phase = 0; phase < positions_.phases(); ++phase) {
-    positions_.list_x(phase, position, of.steps * tile_pixels, to.pixels);
+    positions_.list_x(phase, position, piece.steps * tile_pixels, to.pixels);
     tiles_->pack_rows(rows);
     rows.to += largest_in() * rows.to_block;
   }
 }
 
-void TileWeightsGradient::pack_dy(const Operands& o, const Slab& slab, const Piece& of,
+void TileWeightsGradient::pack_dy(const Operands& o, const Slab& slab, const Piece& piece,
                                   const Packed& to) const {
-  const std::int64_t position = (of.strip + of.first) * tile_pixels - positions_.halo();
+  const std::int64_t position = (piece.strip + piece.first) * tile_pixels - positions_.halo();
   TilePack pairs{.image = reinterpret_cast<const std::uint16_t*>(o.in[1].data) +
                           slab.first_out * tile_channels,
                  .pixels = to.pixels,
                  .channels = pitch_of(problem_.y),
-                 .steps = of.steps,
+                 .steps = piece.steps,
                  .blocks = slab.outs,
-                 .to = to.dy + of.first * tile_words,
+                 .to = to.dy + piece.first * tile_words,
                  .to_block = steps_of_dy(steps_of_strip_) * tile_words};
   for (std::int64_t copy = 0; copy < copies_; ++copy) {
-    positions_.list_dy(position - copy, of.steps * tile_pixels, to.pixels);
+    positions_.list_dy(position - copy, piece.steps * tile_pixels, to.pixels);
     tiles_->pack_pairs(pairs);
     pairs.to += largest_out() * pairs.to_block;
   }

@@ -115,8 +115,8 @@ class TileWeightsGradient {
   // Packs the operands of a strip of steps.
   void pack(const Operands& o, const Slab& slab, std::int64_t first, std::int64_t steps,
             std::uint16_t* own) const;
-  void pack_x(const Operands& o, const Slab& slab, const Piece& of, const Packed& to) const;
-  void pack_dy(const Operands& o, const Slab& slab, const Piece& of, const Packed& to) const;
+  void pack_x(const Operands& o, const Slab& slab, const Piece& piece, const Packed& to) const;
+  void pack_dy(const Operands& o, const Slab& slab, const Piece& piece, const Packed& to) const;
   void add_bias(const Operands& o, std::int64_t part, double* bias) const;
   void add_parts(const Scratch& scratch, float* dw) const;
 

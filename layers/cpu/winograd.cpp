@@ -132,8 +132,8 @@ Roles roles(const Conv2dBackwardWeights& /*op*/, Signature& s) {
 
 template <class O>
 const WinogradLoops* choose_for(const Forms& forms, const Terms& terms, const O& op,
-                                Signature& asked) {
-  const Roles operands = roles(op, asked);
+                                Signature& request) {
+  const Roles operands = roles(op, request);
   return applies(op.attributes, operands.x, operands.y, terms)
              ? choose(forms, op.attributes.window, operands.x, operands.y, terms)
              : nullptr;
@@ -142,17 +142,17 @@ const WinogradLoops* choose_for(const Forms& forms, const Terms& terms, const O&
 template <class O>
 void add_row(KernelTable& table, const Forms& forms, const Terms& terms) {
   table.add<O>(
-      [forms, terms](const O& op, Signature asked) -> std::optional<KernelSpec> {
-        for (auto* side : {&asked.in, &asked.out}) {
+      [forms, terms](const O& op, Signature request) -> std::optional<KernelSpec> {
+        for (auto* side : {&request.in, &request.out}) {
           for (TensorDesc& desc : *side) {  // like oneDNN's rows
             desc.type = desc.type == DataType::f16 ? DataType::f32 : desc.type;
           }
         }
-        const WinogradLoops* const chosen = choose_for(forms, terms, op, asked);
+        const WinogradLoops* const chosen = choose_for(forms, terms, op, request);
         if (chosen == nullptr) {
           return std::nullopt;
         }
-        const KernelSpec images = in_layout(asked, channels_together(asked));
+        const KernelSpec images = in_layout(request, channels_together(request));
         Signature s{images.in, images.out};
         TensorDesc& w = roles(op, s).w;
         w = plain(w);
@@ -162,8 +162,8 @@ void add_row(KernelTable& table, const Forms& forms, const Terms& terms) {
         return spec;
       },
       [forms, terms](const O& op, const Signature& s) {
-        Signature asked = s;
-        return own_kernel(work_of(op, s, *choose_for(forms, terms, op, asked)));
+        Signature request = s;
+        return own_kernel(work_of(op, s, *choose_for(forms, terms, op, request)));
       });
 }
 

@@ -82,29 +82,31 @@ void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, con
                                        float* own) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   const std::int64_t part = item / slabs(), slab = item % slabs();
-  WinogradGradient of{.x_image = image_of(problem_.x),
-                      .y_image = image_of(problem_.y),
-                      .tiles = problem_.cover(),
-                      .x = o.in[0].data,
-                      .dy = o.in[1].data};
-  of.first_in = slab / slabs_out_ * slab_in_;
-  of.first_out = slab % slabs_out_ * slab_out_;
-  of.ins = std::min(slab_in_, in - of.first_in);
-  of.outs = std::min(slab_out_, out - of.first_out);
-  of.sums = own;
-  if (bias_ && of.first_in == 0) {
-    of.bias = scratch.bias + part * out + of.first_out;
-    std::fill_n(of.bias, of.outs, 0.0);
+  WinogradGradient winograd_gradient{.x_image = image_of(problem_.x),
+                                     .y_image = image_of(problem_.y),
+                                     .tiles = problem_.cover(),
+                                     .x = o.in[0].data,
+                                     .dy = o.in[1].data};
+  winograd_gradient.first_in = slab / slabs_out_ * slab_in_;
+  winograd_gradient.first_out = slab % slabs_out_ * slab_out_;
+  winograd_gradient.ins = std::min(slab_in_, in - winograd_gradient.first_in);
+  winograd_gradient.outs = std::min(slab_out_, out - winograd_gradient.first_out);
+  winograd_gradient.sums = own;
+  if (bias_ && winograd_gradient.first_in == 0) {
+    winograd_gradient.bias = scratch.bias + part * out + winograd_gradient.first_out;
+    std::fill_n(winograd_gradient.bias, winograd_gradient.outs, 0.0);
   }
   std::fill_n(own, sums(), 0.0F);
   const auto gradient = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).gradient;
   const std::int64_t tiles = problem_.tiles();
-  in_blocks(
-      tiles * part / parts_, tiles * (part + 1) / parts_, tiles_together(problem_.form),
-      [&](std::int64_t first, std::int64_t count) { gradient(of, first, count, own + sums()); });
-  float* const taps = scratch.taps + problem_.form.taps() * (part * in * out + of.first_in * out +
-                                                             of.first_out * of.ins);
-  loops_->taps(own, of.ins, of.outs, taps);
+  in_blocks(tiles * part / parts_, tiles * (part + 1) / parts_, tiles_together(problem_.form),
+            [&](std::int64_t first, std::int64_t count) {
+              gradient(winograd_gradient, first, count, own + sums());
+            });
+  float* const taps =
+      scratch.taps + problem_.form.taps() * (part * in * out + winograd_gradient.first_in * out +
+                                             winograd_gradient.first_out * winograd_gradient.ins);
+  loops_->taps(own, winograd_gradient.ins, winograd_gradient.outs, taps);
 }
 
 }  // namespace cnn::layers::cpu

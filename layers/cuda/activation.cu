@@ -72,9 +72,9 @@ __global__ void __launch_bounds__(tile_threads)
     Pack<T, width> y[rows_in_flight];
 #pragma unroll
     for (int k = 0; k < rows_in_flight; ++k) {
-      const std::int64_t of = row + k * lines < end ? row + k * lines : row;
-      dy[k] = fetch<width>(images.dy + tile.at(of, images.dy_pitch));
-      y[k] = fetch<width>(images.y + tile.at(of, images.y_pitch));
+      const std::int64_t source = row + k * lines < end ? row + k * lines : row;
+      dy[k] = fetch<width>(images.dy + tile.at(source, images.dy_pitch));
+      y[k] = fetch<width>(images.y + tile.at(source, images.y_pitch));
     }
 #pragma unroll
     for (int k = 0; k < rows_in_flight; ++k) {
@@ -123,7 +123,7 @@ void run_backward(Stream& stream, const Operands& o, float upper) {
 }  // namespace
 
 void add_activation_rows(KernelTable& table) {
-  table.add<Relu>([](const Relu&, const Signature& asked) { return describe_floats(asked); },
+  table.add<Relu>([](const Relu&, const Signature& request) { return describe_floats(request); },
                   [](const Relu& op, const Signature&) {
                     return own_kernel([limit = op.limit](Stream& stream, const Operands& o) {
                       with_type(o.in[0].desc.type, [&](auto tag) {
@@ -133,10 +133,10 @@ void add_activation_rows(KernelTable& table) {
                     });
                   });
   table.add<ReluBackward>(
-      [](const ReluBackward&, const Signature& asked) {
-        std::optional<KernelSpec> spec = describe_floats(asked);
-        for (std::size_t i = 0; spec && i < asked.in.size(); ++i) {
-          keep_pitch(spec->in[i], asked.in[i]);
+      [](const ReluBackward&, const Signature& request) {
+        std::optional<KernelSpec> spec = describe_floats(request);
+        for (std::size_t i = 0; spec && i < request.in.size(); ++i) {
+          keep_pitch(spec->in[i], request.in[i]);
         }
         return spec;
       },

@@ -58,12 +58,12 @@ class Forward {
 
 void add_batch_norm_rows(KernelTable& table) {
   table.add<BatchNorm>(
-      [](const BatchNorm& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (op.attributes.mask && !has_mask_width(asked.in[0])) {
+      [](const BatchNorm& op, const Signature& request) -> std::optional<KernelSpec> {
+        if (op.attributes.mask && !has_mask_width(request.in[0])) {
           return std::nullopt;
         }
-        KernelSpec spec = in_nhwc(asked, Forward(op.attributes, asked.in[0]).workspace());
-        keep_pitch(spec.out[0], asked.out[0]);
+        KernelSpec spec = in_nhwc(request, Forward(op.attributes, request.in[0]).workspace());
+        keep_pitch(spec.out[0], request.out[0]);
         return spec;
       },
       [](const BatchNorm& op, const Signature& s) {

@@ -88,12 +88,12 @@ class Backward {
 
 void add_batch_norm_backward_rows(KernelTable& table) {
   table.add<BatchNormBackward>(
-      [](const BatchNormBackward& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (op.attributes.mask && !has_mask_width(asked.in[0])) {
+      [](const BatchNormBackward& op, const Signature& request) -> std::optional<KernelSpec> {
+        if (op.attributes.mask && !has_mask_width(request.in[0])) {
           return std::nullopt;
         }
-        KernelSpec spec = in_nhwc(asked, Backward(op, asked.in[0]).workspace());
-        keep_pitch(spec.in[op.index_of_dy()], asked.in[op.index_of_dy()]);
+        KernelSpec spec = in_nhwc(request, Backward(op, request.in[0]).workspace());
+        keep_pitch(spec.in[op.index_of_dy()], request.in[op.index_of_dy()]);
         return spec;
       },
       [](const BatchNormBackward& op, const Signature& s) {

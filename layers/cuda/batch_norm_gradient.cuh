@@ -64,10 +64,10 @@ __global__ void __launch_bounds__(tile_threads)
       std::uint8_t mask[summed_rows] = {};
 #pragma unroll
       for (int k = 0; k < summed_rows; ++k) {
-        const std::int64_t of = row + k * lines < end ? row + k * lines : row;
-        const std::int64_t at = tile.at(of);
+        const std::int64_t source = row + k * lines < end ? row + k * lines : row;
+        const std::int64_t at = tile.at(source);
         x[k] = fetch<width>(images.x + at);
-        dy[k] = fetch<width>(images.dy + tile.at(of, images.dy_pitch));
+        dy[k] = fetch<width>(images.dy + tile.at(source, images.dy_pitch));
         if (two) {
           dy2[k] = fetch<width>(images.dy2 + at);
         }
@@ -157,10 +157,10 @@ __global__ void __launch_bounds__(tile_threads)
     Pack<T, width> dy2[rows] = {};
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
-      const std::int64_t of = row - k * lines >= first ? row - k * lines : row;
-      const std::int64_t at = tile.at(of);
+      const std::int64_t source = row - k * lines >= first ? row - k * lines : row;
+      const std::int64_t at = tile.at(source);
       x[k] = fetch<width>(images.x + at);
-      dy[k] = fetch<width>(images.dy + tile.at(of, images.dy_pitch));
+      dy[k] = fetch<width>(images.dy + tile.at(source, images.dy_pitch));
       if (two) {
         dy2[k] = fetch<width>(images.dy2 + at);
       }
@@ -214,25 +214,25 @@ struct GradientPass {
 
 // Enqueues the first pass: the sums of every chunk, then those of all chunks.
 template <class T, int width>
-void launch_gradient_sums(const GradientPass<T>& of, Stream& stream) {
-  with_two(of.images.dy2 != nullptr, [&](auto two) {
-    cnn::cuda::launch(chunk_gradient_sums<T, width, decltype(two)::value>, of.tile.grid(),
-                      of.tile.block(), sum_lines_bytes<float>(2 * width), stream, of.images,
-                      of.vectors, of.tile, of.gate, of.partials);
+void launch_gradient_sums(const GradientPass<T>& pass, Stream& stream) {
+  with_two(pass.images.dy2 != nullptr, [&](auto two) {
+    cnn::cuda::launch(chunk_gradient_sums<T, width, decltype(two)::value>, pass.tile.grid(),
+                      pass.tile.block(), sum_lines_bytes<float>(2 * width), stream, pass.images,
+                      pass.vectors, pass.tile, pass.gate, pass.partials);
   });
-  cnn::cuda::launch(finish_gradient_sums, finish_grid(of.tile), finish_block(),
-                    sum_lines_bytes<double>(2), stream, of.partials, of.vectors, of.tile, of.dbeta,
-                    of.dgamma);
+  cnn::cuda::launch(finish_gradient_sums, finish_grid(pass.tile), finish_block(),
+                    sum_lines_bytes<double>(2), stream, pass.partials, pass.vectors, pass.tile,
+                    pass.dbeta, pass.dgamma);
 }
 
 // Enqueues the second pass, in a wave of its own kernel. share as in differentiate().
 template <class T, int width>
-void launch_input_gradient(const GradientPass<T>& of, float share, Stream& stream) {
-  with_two(of.images.dy2 != nullptr, [&](auto two) {
+void launch_input_gradient(const GradientPass<T>& pass, float share, Stream& stream) {
+  with_two(pass.images.dy2 != nullptr, [&](auto two) {
     const auto kernel = differentiate<T, width, decltype(two)::value>;
-    const Tile tile = in_one_wave(of.tile, kernel);
-    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, of.images, of.vectors, tile,
-                      of.gate, of.dbeta, of.dgamma, share);
+    const Tile tile = in_one_wave(pass.tile, kernel);
+    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, pass.images, pass.vectors, tile,
+                      pass.gate, pass.dbeta, pass.dgamma, share);
   });
 }
 

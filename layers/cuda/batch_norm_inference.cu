@@ -75,17 +75,17 @@ class Fold {
 
 void add_batch_norm_inference_rows(KernelTable& table) {
   table.add<BatchNormInference>(
-      [](const BatchNormInference& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        KernelSpec spec = in_nhwc(asked);
-        keep_pitch(spec.out[0], asked.out[0]);
+      [](const BatchNormInference& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(request);
+        keep_pitch(spec.out[0], request.out[0]);
         return spec;
       },
       [](const BatchNormInference& op, const Signature& /*s*/) {
         return own_kernel(Inference(op.attributes));
       });
   table.add<FoldBatchNorm>(
-      [](const FoldBatchNorm& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        KernelSpec spec = in_nhwc(asked);
+      [](const FoldBatchNorm& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(request);
         for (TensorDesc& desc : spec.in) {
           desc.type = DataType::f32;  // the master weights, not their 16-bit copies
         }

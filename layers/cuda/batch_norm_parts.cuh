@@ -118,21 +118,21 @@ struct NormaliseOperands {
 };
 
 // Enqueues normalise() on the stream, with the type and the widest access that the operands allow.
-inline void launch_normalise(const NormaliseOperands& of, bool relu, Stream& stream) {
-  const Tile columns = columns_of(of.x.desc);
-  with_type_and_width(of.x.desc.type, columns.width, [&](auto tag, auto width) {
+inline void launch_normalise(const NormaliseOperands& operands, bool relu, Stream& stream) {
+  const Tile columns = columns_of(operands.x.desc);
+  with_type_and_width(operands.x.desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
-    const NormaliseImages<T> images{.x = data_of<T>(of.x),
-                                    .residual = data_of<T>(of.residual),
-                                    .y = data_of<T>(of.y),
-                                    .y_pitch = pitch_of(of.y.desc),
-                                    .mask = data_of<std::uint8_t>(of.mask)};
+    const NormaliseImages<T> images{.x = data_of<T>(operands.x),
+                                    .residual = data_of<T>(operands.residual),
+                                    .y = data_of<T>(operands.y),
+                                    .y_pitch = pitch_of(operands.y.desc),
+                                    .mask = data_of<std::uint8_t>(operands.mask)};
     with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
       const auto kernel = normalise<T, lanes, decltype(masked)::value>;
       const Tile tile = in_one_wave(columns, kernel);
-      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
-                        relu);
+      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, operands.vectors,
+                        tile, relu);
     });
   });
 }

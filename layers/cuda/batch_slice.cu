@@ -27,12 +27,13 @@ void join(Stream& stream, const Operands& o) {
 
 void add_batch_slice_rows(KernelTable& table) {
   table.add<SliceBatch>(
-      [](const SliceBatch&, const Signature& asked) { return in_nhwc(asked); },
+      [](const SliceBatch&, const Signature& request) { return in_nhwc(request); },
       [](const SliceBatch& op, const Signature&) {
         return own_kernel([op](Stream& stream, const Operands& o) { slice(stream, o, op); });
       });
-  table.add<ConcatBatch>([](const ConcatBatch&, const Signature& asked) { return in_nhwc(asked); },
-                         [](const ConcatBatch&, const Signature&) { return own_kernel(join); });
+  table.add<ConcatBatch>(
+      [](const ConcatBatch&, const Signature& request) { return in_nhwc(request); },
+      [](const ConcatBatch&, const Signature&) { return own_kernel(join); });
 }
 
 }  // namespace cnn::layers::cuda

@@ -214,23 +214,23 @@ void pad(Stream& stream, const Operands& o, const PadChannels& op) {
 }  // namespace
 
 void add_concat_rows(KernelTable& table) {
-  const auto describe = [](const auto& /*op*/, const Signature& asked) {
-    return describe_floats(asked);
+  const auto describe = [](const auto& /*op*/, const Signature& request) {
+    return describe_floats(request);
   };
   table.add<Concat>(
-      [](const Concat&, const Signature& asked) {
-        std::optional<KernelSpec> spec = describe_floats(asked);
-        for (std::size_t i = 0; spec && i < asked.in.size(); ++i) {
-          keep_pitch(spec->in[i], asked.in[i]);
+      [](const Concat&, const Signature& request) {
+        std::optional<KernelSpec> spec = describe_floats(request);
+        for (std::size_t i = 0; spec && i < request.in.size(); ++i) {
+          keep_pitch(spec->in[i], request.in[i]);
         }
         return spec;
       },
       [](const Concat&, const Signature&) { return own_kernel(join); });
   table.add<Split>(
-      [](const Split&, const Signature& asked) {
-        std::optional<KernelSpec> spec = describe_floats(asked);
-        for (std::size_t i = 0; spec && i < asked.out.size(); ++i) {
-          keep_pitch(spec->out[i], asked.out[i]);
+      [](const Split&, const Signature& request) {
+        std::optional<KernelSpec> spec = describe_floats(request);
+        for (std::size_t i = 0; spec && i < request.out.size(); ++i) {
+          keep_pitch(spec->out[i], request.out[i]);
         }
         return spec;
       },

@@ -34,8 +34,8 @@ std::string key_of(const ConvGraph& g) {
   key += " stride " + std::to_string(w.stride_h) + "x" + std::to_string(w.stride_w) + " pad ";
   key += std::to_string(w.pad_top) + "," + std::to_string(w.pad_bottom) + "," +
          std::to_string(w.pad_left) + "," + std::to_string(w.pad_right);
-  const auto pitch = [](std::string_view of, std::int64_t elements) {
-    return elements == 0 ? "" : " pitch of " + std::string(of) + " " + std::to_string(elements);
+  const auto pitch = [](std::string_view name, std::int64_t elements) {
+    return elements == 0 ? "" : " pitch of " + std::string(name) + " " + std::to_string(elements);
   };
   key += pitch("x", g.x_pitch) + pitch("y", g.y_pitch);
   return key + (g.bias ? " bias" : "") + (g.relu ? " relu" : "");

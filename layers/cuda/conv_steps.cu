@@ -62,10 +62,10 @@ TensorDesc image_like(const Shape& shape, DataType type) {
 
 // Returns the description of an image for the engine. It keeps the requested pitch if the requested
 // type is the engine's.
-TensorDesc image_of(const TensorDesc& asked, DataType type) {
-  TensorDesc image = image_like(asked.shape, type);
-  if (asked.type == type) {
-    keep_pitch(image, asked);
+TensorDesc image_of(const TensorDesc& request, DataType type) {
+  TensorDesc image = image_like(request.shape, type);
+  if (request.type == type) {
+    keep_pitch(image, request);
   }
   return image;
 }
@@ -239,18 +239,18 @@ TensorDesc ConvSteps::y_image() const {
   return image;
 }
 
-std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
+std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& request,
                                   const FindWorkspace& find) {
   const ConvAttributes& a = op.attributes;
-  const DataType type = asked.in[0].type;
-  const TensorDesc &w = asked.in[1], &y = asked.out[0];
-  std::optional<ConvSteps> s = start(Direction::forward, a, type, {asked.in[0], w, y});
+  const DataType type = request.in[0].type;
+  const TensorDesc &w = request.in[1], &y = request.out[0];
+  std::optional<ConvSteps> s = start(Direction::forward, a, type, {request.in[0], w, y});
   if (!s) {
     return std::nullopt;
   }
   s->spec.in = {s->x_image(), image_like(w.shape, type)};
   if (a.bias) {
-    s->spec.in.push_back({.shape = asked.in[2].shape, .type = type});
+    s->spec.in.push_back({.shape = request.in[2].shape, .type = type});
   }
   if (a.residual) {
     s->spec.in.push_back(image_like(y.shape, type));
@@ -272,12 +272,12 @@ std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
   return complete(*std::move(s), find);
 }
 
-std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& asked,
+std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& request,
                                   const FindWorkspace& find) {
-  const DataType type = asked.in[0].type;
-  const TensorDesc &dy = asked.in[0], &w = asked.in[1];
+  const DataType type = request.in[0].type;
+  const TensorDesc &dy = request.in[0], &w = request.in[1];
   std::optional<ConvSteps> s =
-      start(Direction::backward_data, op.attributes, type, {asked.out[0], w, dy});
+      start(Direction::backward_data, op.attributes, type, {request.out[0], w, dy});
   if (!s) {
     return std::nullopt;
   }
@@ -286,11 +286,11 @@ std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature&
   return complete(*std::move(s), find);
 }
 
-std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& asked,
+std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& request,
                                   const FindWorkspace& find) {
-  const DataType type = asked.in[0].type;
+  const DataType type = request.in[0].type;
   std::optional<ConvSteps> s = start(Direction::backward_weights, op.attributes, type,
-                                     {asked.in[0], image_like(op.w_shape, type), asked.in[1]});
+                                     {request.in[0], image_like(op.w_shape, type), request.in[1]});
   if (!s) {
     return std::nullopt;
   }

@@ -45,11 +45,11 @@ struct ConvSteps {
 
 // Returns the steps for a node in the requested layouts and types or in others. Returns nothing if
 // no engine takes an operand's type or there is no engine.
-std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
+std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& request,
                                   const FindWorkspace& find);
-std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& asked,
+std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& request,
                                   const FindWorkspace& find);
-std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& asked,
+std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& request,
                                   const FindWorkspace& find);
 
 // Returns the kernel that runs the steps with this engine.

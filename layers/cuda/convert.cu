@@ -15,11 +15,11 @@ bool is_plain_or_nhwc(const TensorDesc& desc) {
 }
 
 // Returns the request as the spec if both operands are in nchw or contiguous nhwc, else nothing.
-std::optional<KernelSpec> describe_as_asked(const Signature& asked) {
-  if (!is_plain_or_nhwc(asked.in[0]) || !is_plain_or_nhwc(asked.out[0])) {
+std::optional<KernelSpec> describe_as_asked(const Signature& request) {
+  if (!is_plain_or_nhwc(request.in[0]) || !is_plain_or_nhwc(request.out[0])) {
     return std::nullopt;
   }
-  return KernelSpec{.in = asked.in, .out = asked.out};
+  return KernelSpec{.in = request.in, .out = request.out};
 }
 
 void run_convert(Stream& stream, const Operands& o) {
@@ -51,13 +51,13 @@ void run_normalise(Stream& stream, const Operands& o, ScaleAndShift function) {
 
 void add_convert_rows(KernelTable& table) {
   table.add<Convert>(
-      [](const Convert&, const Signature& asked) { return describe_as_asked(asked); },
+      [](const Convert&, const Signature& request) { return describe_as_asked(request); },
       [](const Convert&, const Signature&) { return own_kernel(run_convert); });
   table.add<Normalise>(
-      [](const Normalise&, const Signature& asked) {
-        std::optional<KernelSpec> spec = describe_as_asked(asked);
+      [](const Normalise&, const Signature& request) {
+        std::optional<KernelSpec> spec = describe_as_asked(request);
         if (spec) {
-          spec->out = in_nhwc(asked).out;
+          spec->out = in_nhwc(request).out;
         }
         return spec;
       },

@@ -74,7 +74,7 @@ void run(Stream& stream, const Operands& o, const DropPath& op) {
 
 void add_drop_path_rows(KernelTable& table) {
   table.add<DropPath>(
-      [](const DropPath&, const Signature& asked) { return describe_floats(asked); },
+      [](const DropPath&, const Signature& request) { return describe_floats(request); },
       [](const DropPath& op, const Signature&) {
         return own_kernel([op](Stream& stream, const Operands& o) { run(stream, o, op); });
       });

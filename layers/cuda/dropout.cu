@@ -73,7 +73,7 @@ void run(Stream& stream, const Operands& o, const Dropout& op) {
 
 void add_dropout_rows(KernelTable& table) {
   table.add<Dropout>(
-      [](const Dropout&, const Signature& asked) { return describe_floats(asked); },
+      [](const Dropout&, const Signature& request) { return describe_floats(request); },
       [](const Dropout& op, const Signature&) {
         return own_kernel([op](Stream& stream, const Operands& o) { run(stream, o, op); });
       });

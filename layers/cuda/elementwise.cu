@@ -100,14 +100,14 @@ void run_fill(Stream& stream, const TensorView& y, float value) {
 
 void add_elementwise_rows(KernelTable& table) {
   table.add<Add>(
-      [](const Add&, const Signature& asked) {
-        return asked.in.size() <= max_terms ? describe_floats(asked) : std::nullopt;
+      [](const Add&, const Signature& request) {
+        return request.in.size() <= max_terms ? describe_floats(request) : std::nullopt;
       },
       [](const Add& op, const Signature&) {
         return own_kernel(
             [relu = op.relu](Stream& stream, const Operands& o) { run_add(stream, o, relu); });
       });
-  table.add<Scale>([](const Scale&, const Signature& asked) { return describe_floats(asked); },
+  table.add<Scale>([](const Scale&, const Signature& request) { return describe_floats(request); },
                    [](const Scale& op, const Signature&) {
                      return own_kernel([factor = op.factor](Stream& stream, const Operands& o) {
                        with_type(o.in[0].desc.type, [&](auto tag) {
@@ -116,7 +116,7 @@ void add_elementwise_rows(KernelTable& table) {
                        });
                      });
                    });
-  table.add<Fill>([](const Fill&, const Signature& asked) { return describe_floats(asked); },
+  table.add<Fill>([](const Fill&, const Signature& request) { return describe_floats(request); },
                   [](const Fill& op, const Signature&) {
                     return own_kernel([value = op.value](Stream& stream, const Operands& o) {
                       run_fill(stream, o.out[0], value);

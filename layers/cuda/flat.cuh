@@ -106,9 +106,9 @@ struct Identity {
 
 // Returns the spec of a kernel that runs in every floating-point type with images in nhwc; nothing
 // for integer operands.
-inline std::optional<KernelSpec> describe_floats(const Signature& asked) {
-  const DataType type = asked.in.empty() ? asked.out[0].type : asked.in[0].type;
-  return is_float(type) ? std::optional(in_nhwc(asked)) : std::nullopt;
+inline std::optional<KernelSpec> describe_floats(const Signature& request) {
+  const DataType type = request.in.empty() ? request.out[0].type : request.in[0].type;
+  return is_float(type) ? std::optional(in_nhwc(request)) : std::nullopt;
 }
 
 }  // namespace cnn::layers::cuda

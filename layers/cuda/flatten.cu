@@ -15,9 +15,9 @@ void copy_all(Stream& stream, const Operands& o) {
 }  // namespace
 
 void add_flatten_rows(KernelTable& table) {
-  table.add<Flatten>([](const Flatten&, const Signature& asked) { return in_nhwc(asked); },
+  table.add<Flatten>([](const Flatten&, const Signature& request) { return in_nhwc(request); },
                      [](const Flatten&, const Signature&) { return own_kernel(copy_all); });
-  table.add<Unflatten>([](const Unflatten&, const Signature& asked) { return in_nhwc(asked); },
+  table.add<Unflatten>([](const Unflatten&, const Signature& request) { return in_nhwc(request); },
                        [](const Unflatten&, const Signature&) { return own_kernel(copy_all); });
 }
 

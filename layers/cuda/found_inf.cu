@@ -63,23 +63,23 @@ void find(Stream& stream, const Operands& o, std::int64_t chunks) {
                     data_of<std::int32_t>(o.out[0]));
 }
 
-std::optional<KernelSpec> describe(const Signature& asked) {
+std::optional<KernelSpec> describe(const Signature& request) {
   const auto fits = [](const TensorDesc& desc) {
     return desc.type == DataType::f32 && desc.pitch == 0;
   };
-  if (!std::ranges::all_of(asked.in, fits)) {
+  if (!std::ranges::all_of(request.in, fits)) {
     return std::nullopt;
   }
   BumpAllocator allocator;
-  allocator.take<std::int32_t>(chunks_of(asked.in));
-  return KernelSpec{.workspace = allocator.bytes(), .in = asked.in, .out = asked.out};
+  allocator.take<std::int32_t>(chunks_of(request.in));
+  return KernelSpec{.workspace = allocator.bytes(), .in = request.in, .out = request.out};
 }
 
 }  // namespace
 
 void add_found_inf_rows(KernelTable& table) {
   table.add<FoundInf>(
-      [](const FoundInf&, const Signature& asked) { return describe(asked); },
+      [](const FoundInf&, const Signature& request) { return describe(request); },
       [](const FoundInf&, const Signature& s) {
         return own_kernel([chunks = chunks_of(s.in)](Stream& stream, const Operands& o) {
           find(stream, o, chunks);

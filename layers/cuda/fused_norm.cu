@@ -80,10 +80,10 @@ __global__ void __launch_bounds__(tile_threads)
   float offset[width];
 #pragma unroll
   for (int i = 0; i < width; ++i) {
-    const Coefficients of = vectors.at(channel + i, blockIdx.y == 0 && threadIdx.y == 0);
-    first_slope[i] = of.first_slope;
-    second_slope[i] = of.second_slope;
-    offset[i] = of.offset;
+    const Coefficients coefficients = vectors.at(channel + i, blockIdx.y == 0 && threadIdx.y == 0);
+    first_slope[i] = coefficients.first_slope;
+    second_slope[i] = coefficients.second_slope;
+    offset[i] = coefficients.offset;
   }
   const int chunk = static_cast<int>(blockIdx.y);
   const std::int64_t begin = tile.first_row(chunk);
@@ -130,20 +130,20 @@ struct BlendOperands {
 };
 
 template <class Vectors>
-void launch_blend(const BlendOperands<Vectors>& of, Stream& stream) {
-  const Tile columns = columns_of(of.first.desc);
-  with_type_and_width(of.first.desc.type, columns.width, [&](auto tag, auto width) {
+void launch_blend(const BlendOperands<Vectors>& operands, Stream& stream) {
+  const Tile columns = columns_of(operands.first.desc);
+  with_type_and_width(operands.first.desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
-    const BlendImages<T> images{.first = data_of<T>(of.first),
-                                .second = data_of<T>(of.second),
-                                .to = data_of<T>(of.to),
-                                .to_pitch = pitch_of(of.to.desc),
-                                .mask = data_of<std::uint8_t>(of.mask)};
+    const BlendImages<T> images{.first = data_of<T>(operands.first),
+                                .second = data_of<T>(operands.second),
+                                .to = data_of<T>(operands.to),
+                                .to_pitch = pitch_of(operands.to.desc),
+                                .mask = data_of<std::uint8_t>(operands.mask)};
     const auto launch = [&](auto kernel) {
       const Tile tile = in_one_wave(columns, kernel);
-      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
-                        of.relu);
+      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, operands.vectors,
+                        tile, operands.relu);
     };
     if constexpr (std::is_same_v<Vectors, EndVectors>) {
       launch(blend<T, lanes, true, false, Vectors>);
@@ -160,7 +160,7 @@ void launch_blend(const BlendOperands<Vectors>& of, Stream& stream) {
 }
 
 void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
-  BlendOperands<BlendVectors> of{
+  BlendOperands<BlendVectors> operands{
       .first = o.in[0],
       .second = op.residual == ScaleBias::Residual::none ? TensorView{} : o.in[3],
       .to = o.out[0],
@@ -168,15 +168,15 @@ void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
       .vectors = {.first_slope = data_of<float>(o.in[1]), .offset = data_of<float>(o.in[2])},
       .relu = op.relu};
   if (op.residual == ScaleBias::Residual::normalised) {
-    of.vectors.second_slope = data_of<float>(o.in[4]);
-    of.vectors.second_offset = data_of<float>(o.in[5]);
+    operands.vectors.second_slope = data_of<float>(o.in[4]);
+    operands.vectors.second_offset = data_of<float>(o.in[5]);
   }
-  launch_blend(of, stream);
+  launch_blend(operands, stream);
 }
 
 void run_end(Stream& stream, const Operands& o) {
   const Shape& shape = o.in[0].desc.shape;
-  const BlendOperands<EndVectors> of{
+  const BlendOperands<EndVectors> operands{
       .first = o.in[0],
       .second = o.in[1],
       .to = o.out[0],
@@ -188,7 +188,7 @@ void run_end(Stream& stream, const Operands& o) {
                   .gamma = data_of<float>(o.in[6]),
                   .dgamma = data_of<float>(o.out[1]),
                   .count = static_cast<double>(shape.elements() / shape[1])}};
-  launch_blend(of, stream);
+  launch_blend(operands, stream);
 }
 
 // First pass of ChannelSums: the partial sums of x and x^2, stored by keep_pairs().
@@ -345,8 +345,8 @@ void run_statistics(const FinishStatistics& op, Stream& stream, const Operands& 
 }
 
 // Returns the request in nhwc with all vectors in f32, which is the type that these kernels read.
-KernelSpec with_f32_vectors(const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+KernelSpec with_f32_vectors(const Signature& request) {
+  KernelSpec spec = in_nhwc(request);
   for (TensorDesc& desc : spec.in) {
     desc.type = desc.shape.rank() == 1 ? DataType::f32 : desc.type;
   }
@@ -357,27 +357,27 @@ KernelSpec with_f32_vectors(const Signature& asked) {
 
 void add_fused_norm_rows(KernelTable& table) {
   table.add<ChannelSums>(
-      [](const ChannelSums& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked, ChannelSumsKernel(asked.in[0]).workspace());
+      [](const ChannelSums& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request, ChannelSumsKernel(request.in[0]).workspace());
       },
       [](const ChannelSums& /*op*/, const Signature& s) {
         return own_kernel(ChannelSumsKernel(s.in[0]));
       });
   table.add<FinishStatistics>(
-      [](const FinishStatistics& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+      [](const FinishStatistics& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request);
       },
       [](const FinishStatistics& op, const Signature& /*s*/) {
         return own_kernel(
             [op](Stream& stream, const Operands& o) { run_statistics(op, stream, o); });
       });
   table.add<ScaleBias>(
-      [](const ScaleBias& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (op.mask && !has_mask_width(asked.in[0])) {
+      [](const ScaleBias& op, const Signature& request) -> std::optional<KernelSpec> {
+        if (op.mask && !has_mask_width(request.in[0])) {
           return std::nullopt;
         }
-        KernelSpec spec = with_f32_vectors(asked);
-        keep_pitch(spec.out[0], asked.out[0]);
+        KernelSpec spec = with_f32_vectors(request);
+        keep_pitch(spec.out[0], request.out[0]);
         return spec;
       },
       [](const ScaleBias& op, const Signature& /*s*/) {
@@ -385,8 +385,8 @@ void add_fused_norm_rows(KernelTable& table) {
             [op](Stream& stream, const Operands& o) { run_scale_bias(op, stream, o); });
       });
   table.add<NormBackwardEnd>(
-      [](const NormBackwardEnd& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+      [](const NormBackwardEnd& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request);
       },
       [](const NormBackwardEnd& /*op*/, const Signature& /*s*/) { return own_kernel(run_end); });
 }

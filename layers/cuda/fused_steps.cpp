@@ -82,12 +82,12 @@ class FusedKernel final : public Kernel {
 
 }  // namespace
 
-std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& asked,
+std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& request,
                                    const FindFusedWorkspace& find) {
   const FusedConvAttributes& a = op.attributes;
-  const Shape &x = asked.in[0].shape, &w = asked.in[1].shape, &y = asked.out[0].shape;
-  const DataType type = asked.in[0].type;
-  if (!is_fusible(asked.in[0])) {
+  const Shape &x = request.in[0].shape, &w = request.in[1].shape, &y = request.out[0].shape;
+  const DataType type = request.in[0].type;
+  if (!is_fusible(request.in[0])) {
     return std::nullopt;
   }
   FusedSteps s;
@@ -112,11 +112,11 @@ std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& asked,
   return complete(std::move(s), find);
 }
 
-std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& asked,
+std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& request,
                                    const FindFusedWorkspace& find) {
-  const Shape &x = asked.in[0].shape, &dy = asked.in[3].shape;
-  const DataType type = asked.in[0].type;
-  if (!is_fusible(asked.in[0])) {
+  const Shape &x = request.in[0].shape, &dy = request.in[3].shape;
+  const DataType type = request.in[0].type;
+  if (!is_fusible(request.in[0])) {
     return std::nullopt;
   }
   FusedSteps s;
@@ -138,11 +138,11 @@ std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Sig
   return complete(std::move(s), find);
 }
 
-std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& asked,
+std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& request,
                                    const FindFusedWorkspace& find) {
-  const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape, &x = asked.in[2].shape;
-  const DataType type = asked.in[0].type;
-  if (!is_fusible(asked.in[0])) {
+  const Shape &dy = request.in[0].shape, &w = request.in[1].shape, &x = request.in[2].shape;
+  const DataType type = request.in[0].type;
+  if (!is_fusible(request.in[0])) {
     return std::nullopt;
   }
   FusedSteps s;

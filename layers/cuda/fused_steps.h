@@ -48,11 +48,11 @@ struct FusedSteps {
 
 // Returns the steps for a node in the requested layouts and types or in others; nothing if there is
 // no engine.
-std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& asked,
+std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& request,
                                    const FindFusedWorkspace& find);
-std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& asked,
+std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& request,
                                    const FindFusedWorkspace& find);
-std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& asked,
+std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& request,
                                    const FindFusedWorkspace& find);
 
 // Returns the kernel that runs the steps with this engine.

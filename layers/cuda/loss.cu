@@ -157,26 +157,26 @@ void accuracy(Stream& stream, const Operands& o) {
 
 // Returns a spec with a workspace of one Number per row.
 template <class Number>
-KernelSpec describe_rows(const Signature& asked) {
+KernelSpec describe_rows(const Signature& request) {
   BumpAllocator allocator;
-  allocator.take<Number>(asked.in[0].shape[0]);
-  return in_nhwc(asked, allocator.bytes());
+  allocator.take<Number>(request.in[0].shape[0]);
+  return in_nhwc(request, allocator.bytes());
 }
 
 }  // namespace
 
 void add_loss_rows(KernelTable& table) {
   table.add<SoftmaxCrossEntropy>(
-      [](const SoftmaxCrossEntropy&, const Signature& asked) {
-        return describe_rows<double>(asked);
+      [](const SoftmaxCrossEntropy&, const Signature& request) {
+        return describe_rows<double>(request);
       },
       [](const SoftmaxCrossEntropy&, const Signature&) { return own_kernel(forward); });
   table.add<SoftmaxCrossEntropyBackward>(
-      [](const SoftmaxCrossEntropyBackward&, const Signature& asked) { return in_nhwc(asked); },
+      [](const SoftmaxCrossEntropyBackward&, const Signature& request) { return in_nhwc(request); },
       [](const SoftmaxCrossEntropyBackward&, const Signature&) { return own_kernel(backward); });
-  table.add<Accuracy>(
-      [](const Accuracy&, const Signature& asked) { return describe_rows<std::int32_t>(asked); },
-      [](const Accuracy&, const Signature&) { return own_kernel(accuracy); });
+  table.add<Accuracy>([](const Accuracy&,
+                         const Signature& request) { return describe_rows<std::int32_t>(request); },
+                      [](const Accuracy&, const Signature&) { return own_kernel(accuracy); });
 }
 
 }  // namespace cnn::layers::cuda

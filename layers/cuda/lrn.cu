@@ -145,11 +145,12 @@ struct LrnLaunch {
 // in: x. out: y.
 void run_lrn(Stream& stream, const Operands& operands, const LrnAttributes& attributes) {
   const TensorDesc& x = operands.in[0].desc;
-  const LrnLaunch of(attributes, x, 1);
-  with_type_and_width(x.type, of.width, [&](auto tag, auto width) {
+  const LrnLaunch lrn_launch(attributes, x, 1);
+  with_type_and_width(x.type, lrn_launch.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
-    cnn::cuda::launch(lrn<T, decltype(width)::value>, of.grid, dim3(tile_threads), of.shared_bytes,
-                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]), of.sizes);
+    cnn::cuda::launch(lrn<T, decltype(width)::value>, lrn_launch.grid, dim3(tile_threads),
+                      lrn_launch.shared_bytes, stream, data_of<T>(operands.in[0]),
+                      data_of<T>(operands.out[0]), lrn_launch.sizes);
   });
 }
 
@@ -158,36 +159,36 @@ constexpr int gradient_arrays = 3;
 // in: x, dy. out: dx.
 void run_lrn_gradient(Stream& stream, const Operands& operands, const LrnAttributes& attributes) {
   const TensorDesc& x = operands.in[0].desc;
-  const LrnLaunch of(attributes, x, gradient_arrays);
-  with_type_and_width(x.type, of.width, [&](auto tag, auto width) {
+  const LrnLaunch lrn_launch(attributes, x, gradient_arrays);
+  with_type_and_width(x.type, lrn_launch.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
-    cnn::cuda::launch(lrn_gradient<T, decltype(width)::value>, of.grid, dim3(tile_threads),
-                      of.shared_bytes, stream, data_of<T>(operands.in[0]),
-                      data_of<T>(operands.in[1]), data_of<T>(operands.out[0]), of.sizes);
+    cnn::cuda::launch(lrn_gradient<T, decltype(width)::value>, lrn_launch.grid, dim3(tile_threads),
+                      lrn_launch.shared_bytes, stream, data_of<T>(operands.in[0]),
+                      data_of<T>(operands.in[1]), data_of<T>(operands.out[0]), lrn_launch.sizes);
   });
 }
 
 // One pixel must fit the shared memory that every device gives without being asked.
-std::optional<KernelSpec> describe(const Signature& asked) {
+std::optional<KernelSpec> describe(const Signature& request) {
   const auto bytes =
-      static_cast<std::size_t>(asked.in[0].shape[1]) * gradient_arrays * sizeof(float);
+      static_cast<std::size_t>(request.in[0].shape[1]) * gradient_arrays * sizeof(float);
   if (bytes > cnn::cuda::default_shared_bytes) {
     return std::nullopt;
   }
-  return in_nhwc(asked);
+  return in_nhwc(request);
 }
 
 }  // namespace
 
 void add_lrn_rows(KernelTable& table) {
-  table.add<Lrn>([](const Lrn& /*op*/, const Signature& asked) { return describe(asked); },
+  table.add<Lrn>([](const Lrn& /*op*/, const Signature& request) { return describe(request); },
                  [](const Lrn& op, const Signature& /*s*/) {
                    return own_kernel([a = op.attributes](Stream& stream, const Operands& operands) {
                      run_lrn(stream, operands, a);
                    });
                  });
   table.add<LrnBackward>(
-      [](const LrnBackward& /*op*/, const Signature& asked) { return describe(asked); },
+      [](const LrnBackward& /*op*/, const Signature& request) { return describe(request); },
       [](const LrnBackward& op, const Signature& /*s*/) {
         return own_kernel([a = op.attributes](Stream& stream, const Operands& operands) {
           run_lrn_gradient(stream, operands, a);

@@ -119,20 +119,20 @@ void run_within_gradient(Stream& stream, const Operands& operands,
 
 void add_lrn_within_rows(KernelTable& table) {
   table.add<WithinLrn>(
-      [](const WithinLrn& /*op*/, const Signature& asked) { return describe_floats(asked); },
+      [](const WithinLrn& /*op*/, const Signature& request) { return describe_floats(request); },
       [](const WithinLrn& op, const Signature& /*s*/) {
         return own_kernel([a = op.attributes](Stream& stream, const Operands& operands) {
           run_within(stream, operands, a);
         });
       });
   table.add<WithinLrnBackward>(
-      [](const WithinLrnBackward& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_float(asked.in[0].type)) {
+      [](const WithinLrnBackward& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        if (!is_float(request.in[0].type)) {
           return std::nullopt;
         }
         BumpAllocator allocator;
-        allocator.take<float>(asked.in[0].shape.elements());
-        return in_nhwc(asked, allocator.bytes());
+        allocator.take<float>(request.in[0].shape.elements());
+        return in_nhwc(request, allocator.bytes());
       },
       [](const WithinLrnBackward& op, const Signature& /*s*/) {
         return own_kernel([a = op.attributes](Stream& stream, const Operands& operands) {

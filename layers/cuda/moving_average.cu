@@ -35,12 +35,12 @@ __global__ void __launch_bounds__(average_threads) advance_averages(Averages ave
   if (channel >= layer.channels) {
     return;
   }
-  const double fresh = 1 - layer.decay;
-  layer.moving_mean[channel] =
-      static_cast<float>(layer.decay * layer.moving_mean[channel] + fresh * layer.mean[channel]);
+  const double weight_of_batch = 1 - layer.decay;
+  layer.moving_mean[channel] = static_cast<float>(layer.decay * layer.moving_mean[channel] +
+                                                  weight_of_batch * layer.mean[channel]);
   layer.moving_variance[channel] =
       static_cast<float>(layer.decay * layer.moving_variance[channel] +
-                         fresh * layer.unbiased * layer.variance[channel]);
+                         weight_of_batch * layer.unbiased * layer.variance[channel]);
 }
 
 class Advance {
@@ -82,8 +82,8 @@ class Advance {
 
 void add_moving_average_rows(KernelTable& table) {
   table.add<MovingAverage>(
-      [](const MovingAverage& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+      [](const MovingAverage& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request);
       },
       [](const MovingAverage& op, const Signature& /*s*/) { return own_kernel(Advance(op)); });
 }

@@ -216,14 +216,14 @@ void sum_in_order(Stream& stream, const Operands& o) {
 }
 
 Factors factors_of(const UpdateAttributes& a) {
-  const RuleFactors of = row_of(a.rule).factors(a);
+  const RuleFactors factors = row_of(a.rule).factors(a);
   return {.clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
-          .momentum = static_cast<float>(of.momentum),
-          .keep0 = static_cast<float>(of.keep0),
-          .keep1 = static_cast<float>(of.keep1),
-          .take0 = static_cast<float>(1 - of.keep0),
-          .take1 = static_cast<float>(1 - of.keep1),
-          .epsilon = static_cast<float>(of.epsilon),
+          .momentum = static_cast<float>(factors.momentum),
+          .keep0 = static_cast<float>(factors.keep0),
+          .keep1 = static_cast<float>(factors.keep1),
+          .take0 = static_cast<float>(1 - factors.keep0),
+          .take1 = static_cast<float>(1 - factors.keep1),
+          .epsilon = static_cast<float>(factors.epsilon),
           .loss_scale = static_cast<float>(a.loss_scale)};
 }
 
@@ -360,9 +360,9 @@ void half_sum_of_slices(Stream& stream, const Operands& o) {
                     static_cast<std::int64_t>(chunks), data_of<float>(o.out[0]));
 }
 
-KernelSpec describe_half_sum(const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (const TensorDesc& sums : asked.in) {
+KernelSpec describe_half_sum(const Signature& request) {
+  KernelSpec spec{.in = request.in, .out = request.out};
+  for (const TensorDesc& sums : request.in) {
     spec.workspace += sums.bytes();
   }
   return spec;
@@ -370,8 +370,8 @@ KernelSpec describe_half_sum(const Signature& asked) {
 
 // Returns the spec of an Update: gradients, slots and copies take the layout of their parameter.
 // Returns nothing if the copies are of different types.
-std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked) {
-  KernelSpec spec = like_parameters(op, asked);
+std::optional<KernelSpec> describe_update(const Update& op, const Signature& request) {
+  KernelSpec spec = like_parameters(op, request);
   for (std::size_t i = 1; i < op.attributes.copied.size(); ++i) {
     if (spec.in[op.first_copy() + i].type != spec.in[op.first_copy()].type) {
       return std::nullopt;
@@ -412,18 +412,18 @@ void add_optimizer_rows(KernelTable& table) {
     return own_kernel(UpdateBucket(op, s.in));
   });
   table.add<UpdateSlice>(
-      [](const UpdateSlice&, const Signature& asked) {
-        return std::optional(KernelSpec{.in = asked.in, .out = asked.out});
+      [](const UpdateSlice&, const Signature& request) {
+        return std::optional(KernelSpec{.in = request.in, .out = request.out});
       },
       [](const UpdateSlice& op, const Signature& s) { return own_kernel(SliceUpdate(op, s.in)); });
   table.add<HalfSumOfSlices>(
-      [](const HalfSumOfSlices&, const Signature& asked) {
-        return std::optional(describe_half_sum(asked));
+      [](const HalfSumOfSlices&, const Signature& request) {
+        return std::optional(describe_half_sum(request));
       },
       [](const HalfSumOfSlices&, const Signature&) { return own_kernel(half_sum_of_slices); });
   table.add<SumInOrder>(
-      [](const SumInOrder&, const Signature& asked) {
-        KernelSpec spec{.in = asked.in, .out = asked.out};
+      [](const SumInOrder&, const Signature& request) {
+        KernelSpec spec{.in = request.in, .out = request.out};
         BumpAllocator allocator;
         allocator.take<double>(1);
         spec.workspace = allocator.bytes();
@@ -431,7 +431,7 @@ void add_optimizer_rows(KernelTable& table) {
       },
       [](const SumInOrder&, const Signature&) { return own_kernel(sum_in_order); });
   table.add<AdvanceLossScale>(
-      [](const AdvanceLossScale&, const Signature& asked) { return in_nhwc(asked); },
+      [](const AdvanceLossScale&, const Signature& request) { return in_nhwc(request); },
       [](const AdvanceLossScale& op, const Signature&) {
         return own_kernel([n = op.every_n](Stream& stream, const Operands& o) {
           cnn::cuda::launch(advance_loss_scale, 1, 1, 0, stream, data_of<float>(o.in[0]),
@@ -439,7 +439,7 @@ void add_optimizer_rows(KernelTable& table) {
         });
       });
   table.add<AdvanceAdam>(
-      [](const AdvanceAdam&, const Signature& asked) { return in_nhwc(asked); },
+      [](const AdvanceAdam&, const Signature& request) { return in_nhwc(request); },
       [](const AdvanceAdam& op, const Signature&) {
         return own_kernel([op](Stream& stream, const Operands& o) {
           const auto* found = o.in.size() == 3 ? data_of<const std::int32_t>(o.in[2]) : nullptr;

@@ -47,14 +47,14 @@ __global__ void __launch_bounds__(pool_threads)
         return GradientAndIndex<T, width>{fetch<width>(dy + from(sizes.out_pitch)),
                                           fetch<width>(indices + from(sizes.channels))};
       },
-      [&](int p, int q, const GradientAndIndex<T, width>& of) {
+      [&](int p, int q, const GradientAndIndex<T, width>& result) {
         const int tap = (at.row + sizes.pad_top - p * sizes.stride_h) * sizes.kernel_w + at.column +
                         sizes.pad_left - q * sizes.stride_w;
         float value[width];
-        widen(of.gradient, value);
+        widen(result.gradient, value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          sum[i] += of.tap.element[i] == tap ? value[i] : 0;
+          sum[i] += result.tap.element[i] == tap ? value[i] : 0;
         }
       });
   const std::int64_t line = std::int64_t{at.n} * sizes.height + at.row;

@@ -127,12 +127,12 @@ template <class O>
 void add_pool_row(KernelTable& table, Pitched pitched,
                   void (*run)(Stream&, const Operands&, const Window&)) {
   table.add<O>(
-      [pitched](const O& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        KernelSpec spec = in_nhwc(asked);
+      [pitched](const O& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(request);
         if (pitched == Pitched::first_input) {
-          keep_pitch(spec.in[0], asked.in[0]);
+          keep_pitch(spec.in[0], request.in[0]);
         } else {
-          keep_pitch(spec.out[0], asked.out[0]);
+          keep_pitch(spec.out[0], request.out[0]);
         }
         return spec;
       },

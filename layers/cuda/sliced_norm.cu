@@ -68,17 +68,17 @@ constexpr int merge_threads = 128;
 // Merges slices into the running moments, one thread per channel, and writes the mean and the
 // biased variance of all slices so far.
 __global__ void __launch_bounds__(merge_threads)
-    merge_moments(MomentsOfSlices of, RunningMoments running, int channels, float* mean,
+    merge_moments(MomentsOfSlices slices, RunningMoments running, int channels, float* mean,
                   float* variance) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (channel >= channels) {
     return;
   }
-  double before = of.before;
+  double before = slices.before;
   double merged = before > 0 ? running.mean[channel] : 0;
   double squares = before > 0 ? running.squares[channel] : 0;
-  for (int s = 0; s < of.count; ++s) {
-    const MomentsOfSlice& slice = of.slices[s];
+  for (int s = 0; s < slices.count; ++s) {
+    const MomentsOfSlice& slice = slices.slices[s];
     const double after = before + slice.count;
     const double share = slice.count / after;
     const double distance = slice.mean[channel] - merged;
@@ -109,19 +109,20 @@ class Merge {
     const RunningMoments between = running(allocator);
     double before = 0;
     for (std::size_t first = 0; first < counts_.size(); first += slices_per_launch) {
-      MomentsOfSlices of{};
-      of.count = static_cast<int>(std::min(slices_per_launch, counts_.size() - first));
-      of.before = before;
-      for (int s = 0; s < of.count; ++s) {
+      MomentsOfSlices slices{};
+      slices.count = static_cast<int>(std::min(slices_per_launch, counts_.size() - first));
+      slices.before = before;
+      for (int s = 0; s < slices.count; ++s) {
         const std::size_t slice = first + static_cast<std::size_t>(s);
-        of.slices[s] = {.mean = data_of<float>(operands.in[2 * slice]),
-                        .squares = data_of<float>(operands.in[2 * slice + 1]),
-                        .count = counts_[slice]};
+        slices.slices[s] = {.mean = data_of<float>(operands.in[2 * slice]),
+                            .squares = data_of<float>(operands.in[2 * slice + 1]),
+                            .count = counts_[slice]};
         before += counts_[slice];
       }
       cnn::cuda::launch(merge_moments, dim3(launch_count(divide_up(channels_, merge_threads))),
-                        dim3(merge_threads), 0, stream, of, between, static_cast<int>(channels_),
-                        data_of<float>(operands.out[0]), data_of<float>(operands.out[1]));
+                        dim3(merge_threads), 0, stream, slices, between,
+                        static_cast<int>(channels_), data_of<float>(operands.out[0]),
+                        data_of<float>(operands.out[1]));
     }
   }
 
@@ -221,31 +222,31 @@ class SliceGradient {
 
 void add_sliced_norm_rows(KernelTable& table) {
   table.add<NormMoments>(
-      [](const NormMoments& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked, SliceMoments(asked.in[0]).workspace());
+      [](const NormMoments& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request, SliceMoments(request.in[0]).workspace());
       },
       [](const NormMoments& /*op*/, const Signature& s) {
         return own_kernel(SliceMoments(s.in[0]));
       });
   table.add<MergeMoments>(
-      [](const MergeMoments& op, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked, Merge(op, asked.in[0]).workspace());
+      [](const MergeMoments& op, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request, Merge(op, request.in[0]).workspace());
       },
       [](const MergeMoments& op, const Signature& s) { return own_kernel(Merge(op, s.in[0])); });
   table.add<NormGradientSums>(
-      [](const NormGradientSums& op, const Signature& asked) -> std::optional<KernelSpec> {
-        KernelSpec spec = in_nhwc(asked, SliceSums(op, asked.in[0]).workspace());
-        keep_pitch(spec.in[op.index_of_dy()], asked.in[op.index_of_dy()]);
+      [](const NormGradientSums& op, const Signature& request) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(request, SliceSums(op, request.in[0]).workspace());
+        keep_pitch(spec.in[op.index_of_dy()], request.in[op.index_of_dy()]);
         return spec;
       },
       [](const NormGradientSums& op, const Signature& s) {
         return own_kernel(SliceSums(op, s.in[0]));
       });
   table.add<NormInputGradient>(
-      [](const NormInputGradient& op, const Signature& asked) -> std::optional<KernelSpec> {
-        KernelSpec spec = in_nhwc(asked);
+      [](const NormInputGradient& op, const Signature& request) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(request);
         const std::size_t g = op.index_of_sums() + 2;
-        keep_pitch(spec.in[g], asked.in[g]);
+        keep_pitch(spec.in[g], request.in[g]);
         return spec;
       },
       [](const NormInputGradient& op, const Signature& /*s*/) {

@@ -76,11 +76,11 @@ struct MeanGrid {
 // in: x. out: y.
 void run_mean(Stream& stream, const Operands& operands) {
   const TensorDesc& x = operands.in[0].desc;
-  const MeanGrid of(x);
-  with_type_and_width(x.type, of.width, [&](auto tag, auto width) {
+  const MeanGrid grid(x);
+  with_type_and_width(x.type, grid.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
-    cnn::cuda::launch(spatial_mean<T, lanes>, of.grid, of.block, sum_lines_bytes<float>(lanes),
+    cnn::cuda::launch(spatial_mean<T, lanes>, grid.grid, grid.block, sum_lines_bytes<float>(lanes),
                       stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]),
                       x.shape[2] * x.shape[3], static_cast<int>(x.shape[1]));
   });
@@ -89,10 +89,10 @@ void run_mean(Stream& stream, const Operands& operands) {
 // in: dy. out: dx.
 void run_gradient(Stream& stream, const Operands& operands) {
   const TensorDesc& dx = operands.out[0].desc;
-  const MeanGrid of(dx);
-  with_type_and_width(dx.type, of.width, [&](auto tag, auto width) {
+  const MeanGrid grid(dx);
+  with_type_and_width(dx.type, grid.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
-    cnn::cuda::launch(spatial_mean_gradient<T, decltype(width)::value>, of.grid, of.block, 0,
+    cnn::cuda::launch(spatial_mean_gradient<T, decltype(width)::value>, grid.grid, grid.block, 0,
                       stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]),
                       dx.shape[2] * dx.shape[3], static_cast<int>(dx.shape[1]));
   });
@@ -102,13 +102,13 @@ void run_gradient(Stream& stream, const Operands& operands) {
 
 void add_spatial_mean_rows(KernelTable& table) {
   table.add<SpatialMean>(
-      [](const SpatialMean& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+      [](const SpatialMean& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request);
       },
       [](const SpatialMean& /*op*/, const Signature& /*s*/) { return own_kernel(run_mean); });
   table.add<SpatialMeanBackward>(
-      [](const SpatialMeanBackward& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+      [](const SpatialMeanBackward& /*op*/, const Signature& request) -> std::optional<KernelSpec> {
+        return in_nhwc(request);
       },
       [](const SpatialMeanBackward& /*op*/, const Signature& /*s*/) {
         return own_kernel(run_gradient);

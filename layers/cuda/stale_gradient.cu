@@ -20,11 +20,11 @@ __global__ void __launch_bounds__(flat_threads)
 }
 
 // Returns the spec with all operands in the layout of the kept gradient, nchw or nhwc.
-KernelSpec describe_late(const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+KernelSpec describe_late(const Signature& request) {
+  KernelSpec spec = in_nhwc(request);
   for (auto* const side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
-      if (asked.in[1].layout == Layout::nchw) {
+      if (request.in[1].layout == Layout::nchw) {
         desc.layout = Layout::nchw;
       }
     }
@@ -36,7 +36,7 @@ KernelSpec describe_late(const Signature& asked) {
 
 void add_stale_gradient_rows(KernelTable& table) {
   table.add<StaleGradient>(
-      [](const StaleGradient&, const Signature& asked) { return describe_late(asked); },
+      [](const StaleGradient&, const Signature& request) { return describe_late(request); },
       [](const StaleGradient& op, const Signature&) {
         return own_kernel([decay = op.decay](Stream& stream, const Operands& o) {
           const std::int64_t count = o.out[0].desc.shape.elements();

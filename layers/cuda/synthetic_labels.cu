@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(flat_threads)
 
 void add_synthetic_labels_rows(KernelTable& table) {
   table.add<SyntheticLabels>(
-      [](const SyntheticLabels&, const Signature& asked) { return in_nhwc(asked); },
+      [](const SyntheticLabels&, const Signature& request) { return in_nhwc(request); },
       [](const SyntheticLabels& op, const Signature&) {
         return own_kernel([op](Stream& stream, const Operands& o) {
           launch_flat(draw_labels, op.batch, stream, data_of<const std::int32_t>(o.in[0]), op.seed,

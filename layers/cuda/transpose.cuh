@@ -35,27 +35,28 @@ struct Matrices {
 // a column causes no bank conflicts.
 template <class From, class To, class Function>
 __global__ void __launch_bounds__(transpose_edge* transpose_lines)
-    transpose_tiles(const From* from, To* to, Matrices of, Function function) {
+    transpose_tiles(const From* from, To* to, Matrices matrices, Function function) {
   constexpr int pitch = transpose_edge + 1;
   const cnn::cuda::Shared<float> tile(0, transpose_edge * pitch);
   const int x = static_cast<int>(threadIdx.x);
   const int y = static_cast<int>(threadIdx.y);
-  const std::int64_t row0 = blockIdx.x / of.column_tiles() * transpose_edge;
-  const std::int64_t column0 = blockIdx.x % of.column_tiles() * transpose_edge;
-  for (std::int64_t m = blockIdx.y; m < of.count; m += gridDim.y) {
-    const std::int64_t base = m * of.rows * of.columns;
+  const std::int64_t row0 = blockIdx.x / matrices.column_tiles() * transpose_edge;
+  const std::int64_t column0 = blockIdx.x % matrices.column_tiles() * transpose_edge;
+  for (std::int64_t m = blockIdx.y; m < matrices.count; m += gridDim.y) {
+    const std::int64_t base = m * matrices.rows * matrices.columns;
 #pragma unroll
     for (int line = y; line < transpose_edge; line += transpose_lines) {
-      if (row0 + line < of.rows && column0 + x < of.columns) {
-        const From value = from[base + (row0 + line) * of.columns + column0 + x];
+      if (row0 + line < matrices.rows && column0 + x < matrices.columns) {
+        const From value = from[base + (row0 + line) * matrices.columns + column0 + x];
         tile[line * pitch + x] = function(to_float(value));
       }
     }
     __syncthreads();
 #pragma unroll
     for (int line = y; line < transpose_edge; line += transpose_lines) {
-      if (column0 + line < of.columns && row0 + x < of.rows) {
-        to[base + (column0 + line) * of.rows + row0 + x] = from_float<To>(tile[x * pitch + line]);
+      if (column0 + line < matrices.columns && row0 + x < matrices.rows) {
+        to[base + (column0 + line) * matrices.rows + row0 + x] =
+            from_float<To>(tile[x * pitch + line]);
       }
     }
     __syncthreads();
@@ -67,12 +68,12 @@ __global__ void __launch_bounds__(transpose_edge* transpose_lines)
 // threads share cache lines.
 template <class From, class To, class Function>
 __global__ void __launch_bounds__(flat_threads)
-    transpose_lines_of(const From* from, To* to, Matrices of, Function function) {
-  const bool few_rows = of.rows <= of.columns;
-  const std::int64_t length = few_rows ? of.columns : of.rows;
-  const std::int64_t width = few_rows ? of.rows : of.columns;
-  for (std::int64_t i = flat_thread(); i < of.count * length; i += flat_stride()) {
-    const std::int64_t base = i / length * of.rows * of.columns;
+    transpose_lines_of(const From* from, To* to, Matrices matrices, Function function) {
+  const bool few_rows = matrices.rows <= matrices.columns;
+  const std::int64_t length = few_rows ? matrices.columns : matrices.rows;
+  const std::int64_t width = few_rows ? matrices.rows : matrices.columns;
+  for (std::int64_t i = flat_thread(); i < matrices.count * length; i += flat_stride()) {
+    const std::int64_t base = i / length * matrices.rows * matrices.columns;
     const std::int64_t along = i % length;
     for (std::int64_t k = 0; k < width; ++k) {
       const std::int64_t strided = base + k * length + along;
@@ -107,18 +108,19 @@ void launch_reorder(const TensorView& from, const TensorView& to, Function funct
   }
   constexpr std::int64_t few = 8;
   constexpr std::int64_t max_images = 65535;  // gridDim.y
-  const Matrices of = matrices_of(from.desc);
-  if (std::min(of.rows, of.columns) <= few) {
-    launch_flat(transpose_lines_of<From, To, Function>, of.count * std::max(of.rows, of.columns),
-                stream, data_of<const From>(from), data_of<To>(to), of, function);
+  const Matrices matrices = matrices_of(from.desc);
+  if (std::min(matrices.rows, matrices.columns) <= few) {
+    launch_flat(transpose_lines_of<From, To, Function>,
+                matrices.count * std::max(matrices.rows, matrices.columns), stream,
+                data_of<const From>(from), data_of<To>(to), matrices, function);
     return;
   }
-  const dim3 grid(launch_count(of.row_tiles() * of.column_tiles()),
-                  static_cast<unsigned>(std::min(of.count, max_images)));
+  const dim3 grid(launch_count(matrices.row_tiles() * matrices.column_tiles()),
+                  static_cast<unsigned>(std::min(matrices.count, max_images)));
   cnn::cuda::launch(transpose_tiles<From, To, Function>, grid,
                     dim3(transpose_edge, transpose_lines),
                     transpose_edge * (transpose_edge + 1) * sizeof(float), stream,
-                    data_of<const From>(from), data_of<To>(to), of, function);
+                    data_of<const From>(from), data_of<To>(to), matrices, function);
 }
 
 }  // namespace cnn::layers::cuda

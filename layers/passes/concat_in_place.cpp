@@ -118,9 +118,9 @@ class Placement {
       }
       return result;
     };
-    const Signature asked{.in = descs(node.inputs), .out = descs(node.outputs)};
-    const std::optional<KernelSpec> spec = table_.describe(*node.op, asked);
-    return spec && spec->in == asked.in && spec->out == asked.out;
+    const Signature request{.in = descs(node.inputs), .out = descs(node.outputs)};
+    const std::optional<KernelSpec> spec = table_.describe(*node.op, request);
+    return spec && spec->in == request.in && spec->out == request.out;
   }
 
   Graph& graph_;

@@ -82,19 +82,19 @@ class CopyFinder {
 
   bool can_write(const Node& node, const std::vector<Copy>& copies) const {
     Update op = *as<Update>(node);
-    Signature asked;
+    Signature request;
     for (const TensorId input : node.inputs) {
-      asked.in.push_back(desc(input));
+      request.in.push_back(desc(input));
     }
     for (const Copy& copy : copies) {
-      asked.in.push_back(desc(copy.made));
+      request.in.push_back(desc(copy.made));
       op.attributes.copied.push_back(copy.parameter);
     }
     for (const TensorId output : node.outputs) {
-      asked.out.push_back(desc(output));
+      request.out.push_back(desc(output));
     }
-    const std::optional<KernelSpec> spec = table_.describe(op, asked);
-    return spec && spec->in == asked.in && spec->out == asked.out;
+    const std::optional<KernelSpec> spec = table_.describe(op, request);
+    return spec && spec->in == request.in && spec->out == request.out;
   }
 
   const Graph& graph_;

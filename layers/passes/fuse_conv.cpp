@@ -118,9 +118,9 @@ class Emitter {
     }
   }
 
-  void emit_stored(const Node& node, const NormPlan& norm, const NormCoefficients& of) {
+  void emit_stored(const Node& node, const NormPlan& norm, const NormCoefficients& coefficients) {
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
-    std::vector<Value> in{of.x, of.a, of.b};
+    std::vector<Value> in{coefficients.x, coefficients.a, coefficients.b};
     ScaleBias::Residual residual = ScaleBias::Residual::none;
     if (norm.joined) {
       const NormCoefficients& other = coefficients_.at(*norm.joined);
@@ -136,9 +136,9 @@ class Emitter {
 
   void emit_weights(const Node& node, NodeIndex norm) {
     const auto& op = *as<Conv2dBackwardWeights>(node);
-    const NormCoefficients& of = coefficients_.at(norm);
+    const NormCoefficients& coefficients = coefficients_.at(norm);
     const Value dw = emit(FusedConvBackwardWeights(op.attributes.window, op.w_shape),
-                          {of.x, of.a, of.b, now(node.inputs[1])});
+                          {coefficients.x, coefficients.a, coefficients.b, now(node.inputs[1])});
     rewriter_.moved(node.outputs.front(), dw.id);
   }
 
@@ -149,16 +149,18 @@ class Emitter {
   // norm.
   void emit_backward(const Node& node, const BackwardPlan& plan) {
     const Node& data = rewriter_.old().nodes()[plan.data];
-    const NormCoefficients& of = coefficients_.at(plan.norm);
+    const NormCoefficients& coefficients = coefficients_.at(plan.norm);
     const BatchNormAttributes& a = as<BatchNormBackward>(node)->attributes;
-    const std::int64_t channels = of.x.desc().shape[1];
-    const std::vector<Value> out = emit_all(
-        ConvBackwardDataNorm(as<Conv2dBackwardData>(data)->attributes.window),
-        std::vector<Value>{now(data.inputs[0]), now(data.inputs[1]), of.x, constant(channels, 0),
-                           constant(channels, 1), of.gate_a, of.gate_b});
-    const std::vector<Value> end = emit_all(
-        NormBackwardEnd(),
-        std::vector<Value>{out[0], of.x, out[1], out[2], of.mean, of.r, gamma_of(node, a)});
+    const std::int64_t channels = coefficients.x.desc().shape[1];
+    const std::vector<Value> out =
+        emit_all(ConvBackwardDataNorm(as<Conv2dBackwardData>(data)->attributes.window),
+                 std::vector<Value>{now(data.inputs[0]), now(data.inputs[1]), coefficients.x,
+                                    constant(channels, 0), constant(channels, 1),
+                                    coefficients.gate_a, coefficients.gate_b});
+    const std::vector<Value> end =
+        emit_all(NormBackwardEnd(),
+                 std::vector<Value>{out[0], coefficients.x, out[1], out[2], coefficients.mean,
+                                    coefficients.r, gamma_of(node, a)});
     rewriter_.moved(node.outputs[0], end[0].id);
     rewriter_.moved(node.outputs[1], out[2].id);
     if (a.scale) {

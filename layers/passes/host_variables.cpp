@@ -134,19 +134,19 @@ bool HostedFinder::runs_in_slices(const Hosted& hosted) const {
   const UpdateSlice slice(attributes_of(op, hosted.index, 1), 0);
   const std::int64_t elements =
       std::min(slice_elements, stored_floats(graph_.info(hosted.parameter).desc));
-  Signature asked;
+  Signature request;
   for (std::size_t i = 0; i < op.first_parameter(); ++i) {
-    asked.in.push_back(graph_.info(node.inputs[i]).desc);
+    request.in.push_back(graph_.info(node.inputs[i]).desc);
   }
-  asked.in.push_back(slice_desc(elements));
-  asked.in.push_back(graph_.info(node.inputs[op.first_gradient() + hosted.index]).desc);
-  asked.in.insert(asked.in.end(), op.slots(), slice_desc(elements));
-  asked.out = slice.infer(asked.in);
-  const Signature sums{.in = asked.out, .out = HalfSumOfSlices().infer(asked.out)};
-  const auto as_asked = [](const std::optional<KernelSpec>& spec, const Signature& of) {
-    return spec && spec->in == of.in && spec->out == of.out;
+  request.in.push_back(slice_desc(elements));
+  request.in.push_back(graph_.info(node.inputs[op.first_gradient() + hosted.index]).desc);
+  request.in.insert(request.in.end(), op.slots(), slice_desc(elements));
+  request.out = slice.infer(request.in);
+  const Signature sums{.in = request.out, .out = HalfSumOfSlices().infer(request.out)};
+  const auto as_asked = [](const std::optional<KernelSpec>& spec, const Signature& signature) {
+    return spec && spec->in == signature.in && spec->out == signature.out;
   };
-  return as_asked(table_.describe(slice, asked), asked) &&
+  return as_asked(table_.describe(slice, request), request) &&
          as_asked(table_.describe(HalfSumOfSlices(), sums), sums);
 }
 

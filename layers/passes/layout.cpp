@@ -66,30 +66,30 @@ class Assignment {
   }
 
   Signature ask(const Node& node) const {
-    Signature asked;
+    Signature request;
     for (const TensorId input : node.inputs) {
-      asked.in.push_back(info_now(input).desc);
+      request.in.push_back(info_now(input).desc);
     }
     for (const TensorId output : node.outputs) {
-      asked.out.push_back(wanted_output(output));
+      request.out.push_back(wanted_output(output));
     }
     if (const auto* update = dynamic_cast<const Update*>(node.op.get())) {
       for (std::size_t i = 0; i < update->parameters;
            ++i) {  // asks for gradients in the layouts of their parameters
-        asked.in[update->first_gradient() + i] = asked.in[update->first_parameter() + i];
+        request.in[update->first_gradient() + i] = request.in[update->first_parameter() + i];
       }
     }
-    return asked;
+    return request;
   }
 
   // If only the fallback kernel runs the op, and runs it in another type than the operands', asks
   // again with that type: a faster kernel may run the op in it.
-  std::optional<KernelSpec> describe(const Op& op, Signature asked) const {
-    std::optional<KernelSpec> spec = table_.describe(op, asked);
+  std::optional<KernelSpec> describe(const Op& op, Signature request) const {
+    std::optional<KernelSpec> spec = table_.describe(op, request);
     const auto same_type = [](const TensorDesc& a, const TensorDesc& b) {
       return a.type == b.type;
     };
-    if (!spec || asked.in.empty() || same_type(spec->in[0], asked.in[0])) {
+    if (!spec || request.in.empty() || same_type(spec->in[0], request.in[0])) {
       return spec;
     }
     const auto take_types = [](std::vector<TensorDesc>& to, const std::vector<TensorDesc>& from) {
@@ -97,9 +97,9 @@ class Assignment {
         to[i].type = from[i].type;
       }
     };
-    take_types(asked.in, spec->in);
-    take_types(asked.out, spec->out);
-    return table_.describe(op, asked);
+    take_types(request.in, spec->in);
+    take_types(request.out, spec->out);
+    return table_.describe(op, request);
   }
 
   void place(const Node& node) {

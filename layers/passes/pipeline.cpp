@@ -124,10 +124,10 @@ void append_training(Graph& graph, Value loss, const TrainingOptions& options) {
 }
 
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
-                            const PipelineOptions& asked) {
+                            const PipelineOptions& request) {
   const bool slices_norms =
-      asked.loss && asked.slices > 1 && can_slice_norms(forward, table, asked.layout);
-  PipelineOptions options = asked;
+      request.loss && request.slices > 1 && can_slice_norms(forward, table, request.layout);
+  PipelineOptions options = request;
   if (slices_norms && options.fusion == Fusion::conv) {
     options.fusion = Fusion::bn;  // convolutions with norms around them need the whole batch
   }

@@ -55,14 +55,14 @@ Rewritten copy_of(const Graph& graph) {
 }
 
 bool runs(const KernelTable& table, const Op& op, std::vector<TensorDesc> in, Layout image) {
-  Signature asked{.in = std::move(in), .out = {}};
-  asked.out = op.infer(asked.in);
-  for (auto* descs : {&asked.in, &asked.out}) {
+  Signature request{.in = std::move(in), .out = {}};
+  request.out = op.infer(request.in);
+  for (auto* descs : {&request.in, &request.out}) {
     for (TensorDesc& desc : *descs) {
       desc.layout = desc.shape.rank() == 4 ? image : desc.layout;
     }
   }
-  const std::optional<KernelSpec> spec = table.describe(op, asked);
+  const std::optional<KernelSpec> spec = table.describe(op, request);
   return spec && spec->by != Provider::loops;
 }
 

@@ -20,11 +20,12 @@ void ReferenceKernel::run(Stream& stream, const Operands& operands) {
 
 void add_reference(KernelTable& table) {
   table.otherwise(
-      [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
+      [](const Op& op, const Signature& request) -> std::optional<KernelSpec> {
         if (op.lane() == Lane::communicate) {
           return std::nullopt;  // loops on one rank cannot move data between ranks
         }
-        return KernelSpec{.workspace = 0, .in = all_plain(asked.in), .out = all_plain(asked.out)};
+        return KernelSpec{
+            .workspace = 0, .in = all_plain(request.in), .out = all_plain(request.out)};
       },
       [](const Op& op, const Signature& /*signature*/) {
         return std::make_unique<ReferenceKernel>(op);

@@ -21,8 +21,7 @@ endif()
 # UndefinedBehaviorSanitizer's checks of each pointer take up to half of the time in which a source compiles. Sources that
 # handle no raw memory do without them: AddressSanitizer stops at wild and null pointers too.
 if(CNN_SANITIZE MATCHES "undefined")
-  set(CNN_WITHOUT_POINTER_CHECKS
-      -fno-sanitize=null,alignment,object-size,vptr,nonnull-attribute,returns-nonnull-attribute)
+  set(CNN_WITHOUT_POINTER_CHECKS -fno-sanitize=null,alignment,object-size,vptr,nonnull-attribute,returns-nonnull-attribute)
 endif()
 
 find_program(CNN_CCACHE ccache)

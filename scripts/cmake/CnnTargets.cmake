@@ -42,7 +42,7 @@ function(cnn_join target)
   endif()
 endfunction()
 
-# Files whose names end in _avx2, _avx512, _avx512_bf16 and _amx_bf16 are compiled for that instruction set; who calls them asks the processor first.
+# Files whose names end in _avx2 to _amx_bf16 are compiled for that instruction set; who calls them asks the processor first.
 # (GCC 12 takes the undefined operands inside its own AVX-512 intrinsics for mistakes.)
 set(CNN_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(CNN_FLAGS_avx512 -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c

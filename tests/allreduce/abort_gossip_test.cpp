@@ -142,9 +142,9 @@ TEST(AbortGossip, ReachesAllRanksWithLogarithmicallyManyMessages) {
       network.abort(10, origin, culprit);
       const std::vector<Outcome>& outcomes = network.run();
       for (int rank = 0; rank < ranks; ++rank) {
-        const Outcome& of = outcomes[static_cast<std::size_t>(rank)];
-        EXPECT_EQ(of.culprit, rank == culprit ? -1 : culprit) << rank << " of " << ranks;
-        EXPECT_LE(of.messages, 2 * bits_of(ranks)) << rank << " of " << ranks;
+        const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(outcome.culprit, rank == culprit ? -1 : culprit) << rank << " of " << ranks;
+        EXPECT_LE(outcome.messages, 2 * bits_of(ranks)) << rank << " of " << ranks;
       }
       EXPECT_EQ(network.sent_to_ended(), 0U) << ranks << " ranks";
     }
@@ -182,11 +182,11 @@ TEST(AbortGossip, AgreesOnOneCulpritWhenSeveralRanksAbortAtOnce) {
     network.abort(10.001, 4, 3);
     const std::vector<Outcome>& outcomes = network.run();
     for (int rank = 0; rank < ranks; ++rank) {
-      const Outcome& of = outcomes[static_cast<std::size_t>(rank)];
+      const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
       if (rank != 3 && rank != 5) {
-        EXPECT_TRUE(of.culprit == 3 || of.culprit == 5) << rank << " of " << ranks;
+        EXPECT_TRUE(outcome.culprit == 3 || outcome.culprit == 5) << rank << " of " << ranks;
       }
-      EXPECT_LE(of.messages, 4 * bits_of(ranks)) << rank << " of " << ranks;
+      EXPECT_LE(outcome.messages, 4 * bits_of(ranks)) << rank << " of " << ranks;
     }
   }
 }

@@ -156,10 +156,10 @@ TEST(Algorithms, SendWhatTheirFormulasSay) {
     const auto most = [&](const std::string& name, const Options& options) {
       const auto traffic = proved(name, ranks_on_hosts(1, static_cast<int>(n)), n * n, options);
       Traffic result;
-      for (const Traffic& of : traffic) {
-        result.messages = std::max(result.messages, of.messages);
-        result.elements_sent = std::max(result.elements_sent, of.elements_sent);
-        result.elements_added = std::max(result.elements_added, of.elements_added);
+      for (const Traffic& of_rank : traffic) {
+        result.messages = std::max(result.messages, of_rank.messages);
+        result.elements_sent = std::max(result.elements_sent, of_rank.elements_sent);
+        result.elements_added = std::max(result.elements_added, of_rank.elements_added);
       }
       return result;
     };
@@ -192,9 +192,9 @@ TEST(Algorithms, SumInMemoryWhereDimensionsLieWithinHosts) {
       for (const Topology& topology :
            {ranks_on_hosts(3, 4), Topology{{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}}}) {
         SCOPED_TRACE(name + " " + std::to_string(dims.size()));
-        for (const Traffic& of :
+        for (const Traffic& traffic :
              proved(name, topology, 1200, {.dims = dims, .chunks = 2, .window = 2})) {
-          EXPECT_EQ(of.elements_sent, sent);
+          EXPECT_EQ(traffic.elements_sent, sent);
         }
         proved(name, topology, 7, {.dims = dims, .chunks = 3, .window = 1});
       }

@@ -153,10 +153,10 @@ TEST(BucketCommunicator, ProvesABucketAndRestoresItsValues) {
 // Returns loops that add one element wrong if the sum is longer than a hash.
 simd::Loops inexact_loops() {
   simd::Loops loops = simd::plain_loops();
-  loops.sum = [](const simd::Sum& of) {
-    simd::plain_loops().sum(of);
-    for (std::size_t i = 0; of.n > 6 && i < of.outputs; ++i) {
-      of.to[i][of.n - 1] += 1;
+  loops.sum = [](const simd::Sum& sum) {
+    simd::plain_loops().sum(sum);
+    for (std::size_t i = 0; sum.n > 6 && i < sum.outputs; ++i) {
+      sum.to[i][sum.n - 1] += 1;
     }
   };
   return loops;

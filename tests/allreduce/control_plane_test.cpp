@@ -59,16 +59,16 @@ struct Counts {
 constexpr SharedMemoryOptions small_segments{.segment_bytes = std::size_t{1} << 22U};
 
 Counts counted(int ranks, const std::function<void(Transport&)>& work) {
-  std::vector<Counts> of(static_cast<std::size_t>(ranks));
+  std::vector<Counts> of_ranks(static_cast<std::size_t>(ranks));
   const auto errors = tests::as_threads(ranks, small_segments, [&](Transport& transport) {
     CountingTransport counting(transport);
     work(counting);
-    of[static_cast<std::size_t>(transport.rank())] = {counting.messages(), counting.bytes(),
-                                                      counting.peers()};
+    of_ranks[static_cast<std::size_t>(transport.rank())] = {counting.messages(), counting.bytes(),
+                                                            counting.peers()};
   });
   EXPECT_EQ(errors, std::vector<std::string>(errors.size()));
   Counts most;
-  for (const Counts& counts : of) {
+  for (const Counts& counts : of_ranks) {
     most = {std::max(most.messages, counts.messages), std::max(most.bytes, counts.bytes),
             std::max(most.peers, counts.peers)};
   }
@@ -169,7 +169,9 @@ class OfAllRanks {
   OfRank& of(int rank) { return static_cast<OfRank*>(memory_)[rank]; }
   template <class Member>
   double most(Member member) {
-    const auto number = [member](const OfRank& of) { return static_cast<double>(of.*member); };
+    const auto number = [member](const OfRank& of_rank) {
+      return static_cast<double>(of_rank.*member);
+    };
     const std::span all(static_cast<OfRank*>(memory_), bytes_ / sizeof(OfRank));
     return number(*std::ranges::max_element(all, {}, number));
   }

@@ -23,9 +23,9 @@ using tests::Job;
 
 using Bits = std::vector<std::uint32_t>;
 
-Bits bits(const std::vector<float>& of) {
+Bits bits(const std::vector<float>& values) {
   Bits result;
-  for (const float value : of) {
+  for (const float value : values) {
     result.push_back(std::bit_cast<std::uint32_t>(value));
   }
   return result;

@@ -136,11 +136,11 @@ ForkedRun as_processes(int ranks, const allreduce::SharedMemoryOptions& options,
   watch.wait(run);
   Clock::time_point last = watch.first_death();
   for (int rank = 0; rank < ranks; ++rank) {
-    const LastWords& of = words.of(rank);
+    const LastWords& last_words = words.of(rank);
     RankEnd& end = run.ranks[static_cast<std::size_t>(rank)];
-    end.culprit = of.culprit;
-    end.error = of.error.data();
-    last = of.culprit < 0 ? last : std::max(last, of.when);
+    end.culprit = last_words.culprit;
+    end.error = last_words.error.data();
+    last = last_words.culprit < 0 ? last : std::max(last, last_words.when);
   }
   run.naming_seconds = in_seconds(last - watch.first_death());
   return run;

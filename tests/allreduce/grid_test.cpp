@@ -48,9 +48,10 @@ TEST(SharedRings, SendsBetweenHostsOnly) {
 }
 
 TEST(SharedDirect, SendsOneSliceOfItsHostToEachOtherHostTwice) {
-  for (const Traffic& of : proved("shared_direct", ranks_on_hosts(3, 2), 60, {.dims = {2, 3}})) {
-    EXPECT_EQ(of.elements_sent, 2U * 2 * 10);
-    EXPECT_EQ(of.messages, 4U);
+  for (const Traffic& traffic :
+       proved("shared_direct", ranks_on_hosts(3, 2), 60, {.dims = {2, 3}})) {
+    EXPECT_EQ(traffic.elements_sent, 2U * 2 * 10);
+    EXPECT_EQ(traffic.messages, 4U);
   }
 }
 

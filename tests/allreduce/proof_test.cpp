@@ -20,8 +20,8 @@ Plans plans(const std::string& name, int ranks, const Options& options = {}) {
   return plans_of_all(find(name), ranks_on_hosts(1, ranks), 64, options);
 }
 
-std::string error_of_proof(const Plans& of, const Claim& claim = {.elements = 64}) {
-  return tests::error_of([&] { prove(of, claim); });
+std::string error_of_proof(const Plans& plans, const Claim& claim = {.elements = 64}) {
+  return tests::error_of([&] { prove(plans, claim); });
 }
 
 template <class A>

@@ -29,11 +29,11 @@ TEST(SharedHeader, TakesAtMostTenMebibytesForAThousandRanks) {
 TEST(SharedHeader, HasADistinctBitForEachMessage) {
   for (const auto& [ranks, channels] :
        std::vector<std::pair<std::size_t, std::size_t>>{{3, 5}, {16, 64}, {17, 64}, {20, 130}}) {
-    const SharedParameters of{.ranks = ranks, .channels = channels, .segment_bytes = 1};
-    std::vector<std::byte> memory(SharedHeader::total_bytes(of) + 64);
+    const SharedParameters parameters{.ranks = ranks, .channels = channels, .segment_bytes = 1};
+    std::vector<std::byte> memory(SharedHeader::total_bytes(parameters) + 64);
     const auto misalignment = reinterpret_cast<std::uintptr_t>(memory.data()) % 64;
     SharedHeader header(memory.data() + (64 - misalignment) % 64);
-    header.construct(of);
+    header.construct(parameters);
     std::set<std::pair<const void*, std::uint64_t>> bits;
     std::set<const void*> counters;
     const void* const end = header.segment(0);

@@ -18,14 +18,14 @@ struct Case {
   Options options;
 };
 
-double by_host_0(const Case& of, const Links& links) {
-  const Topology topology = ranks_on_hosts(of.hosts, of.each);
-  const Algorithm& row = find(of.algorithm);
-  const std::optional<Symmetry> symmetry = symmetry_of(row, topology, of.options);
-  EXPECT_TRUE(symmetry) << of.algorithm;
+double by_host_0(const Case& test_case, const Links& links) {
+  const Topology topology = ranks_on_hosts(test_case.hosts, test_case.each);
+  const Algorithm& row = find(test_case.algorithm);
+  const std::optional<Symmetry> symmetry = symmetry_of(row, topology, test_case.options);
+  EXPECT_TRUE(symmetry) << test_case.algorithm;
   std::vector<RankPlan> plans;
   for (int rank = 0; symmetry && rank < symmetry->representatives(); ++rank) {
-    plans.push_back(make_plan(row, topology, rank, of.elements, of.options));
+    plans.push_back(make_plan(row, topology, rank, test_case.elements, test_case.options));
   }
   return symmetry ? simulate(plans, topology, links, *symmetry, 1) : 0;
 }
@@ -45,15 +45,16 @@ TEST(Symmetry, GivesTheTimeOfAllRanks) {
       {"doubling", 8, 2, 1'600, {.chunks = 2, .window = 2}},
       {"halving", 16, 1, 25'600, {.chunks = 16, .window = 4}},
   };
-  for (const Case& of : cases) {
-    const Topology topology = ranks_on_hosts(of.hosts, of.each);
-    const double all = simulate(plans_of_all(find(of.algorithm), topology, of.elements, of.options),
-                                topology, links);
+  for (const Case& test_case : cases) {
+    const Topology topology = ranks_on_hosts(test_case.hosts, test_case.each);
+    const double all = simulate(
+        plans_of_all(find(test_case.algorithm), topology, test_case.elements, test_case.options),
+        topology, links);
     // A host's link serialises simultaneous messages, and the two simulations may order them
     // differently.
-    const double slack = of.each == 1 ? 1e-6 : 0.04;
-    EXPECT_NEAR(by_host_0(of, links) / all, 1, slack)
-        << of.algorithm << " of " << of.hosts << " hosts of " << of.each;
+    const double slack = test_case.each == 1 ? 1e-6 : 0.04;
+    EXPECT_NEAR(by_host_0(test_case, links) / all, 1, slack)
+        << test_case.algorithm << " of " << test_case.hosts << " hosts of " << test_case.each;
   }
 }
 

@@ -51,8 +51,8 @@ TEST(Tree, GivesARankAtMostTwoChildrenInEachTree) {
 TEST(Tree, SendsTwoBuffersPerOtherRankInAll) {
   for (const int ranks : {2, 5, 8, 13}) {
     std::size_t sent = 0;
-    for (const Traffic& of : proved("tree", ranks_on_hosts(1, ranks), 1000)) {
-      sent += of.elements_sent;
+    for (const Traffic& traffic : proved("tree", ranks_on_hosts(1, ranks), 1000)) {
+      sent += traffic.elements_sent;
     }
     EXPECT_EQ(sent, 2000 * (static_cast<std::size_t>(ranks) - 1));
   }

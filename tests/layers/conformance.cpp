@@ -72,7 +72,7 @@ std::string to_string(std::span<const InPlace> pairs) {
 // Results must not change if outputs overwrite the inputs that permit it.
 void check_in_place(const Backend& backend, const Subject& subject, const OpRun& apart) {
   const Op& op = *subject.node.op;
-  const Signature signature = asked(subject.graph, subject.node, backend.image);
+  const Signature signature = request(subject.graph, subject.node, backend.image);
   const std::vector<TensorView> in = views_of(subject.expected.before);
   std::vector<InPlace> candidates;
   for (std::size_t k = 0; k < apart.out.size(); ++k) {
@@ -97,7 +97,7 @@ std::int64_t pitch_for(const TensorDesc& image) {
 
 }  // namespace
 
-Signature asked(const Graph& graph, const Node& node, Layout image_layout) {
+Signature request(const Graph& graph, const Node& node, Layout image_layout) {
   const auto describe = [&](std::span<const TensorId> ids, std::vector<TensorDesc>& into) {
     for (const TensorId id : ids) {
       const TensorInfo& info = graph.info(id);
@@ -138,11 +138,11 @@ Expected::Expected(const Op& op, std::span<const TensorView> in,
   }
 }
 
-Subject::Subject(const Interpreter& values, const Node& of)
+Subject::Subject(const Interpreter& values, const Node& source)
     : graph(values.graph()),
-      node(of),
-      promised(descs(values.graph(), of)),
-      expected(*of.op, values.views(of.inputs), promised) {}
+      node(source),
+      promised(descs(values.graph(), source)),
+      expected(*source.op, values.views(source.inputs), promised) {}
 
 void plant_non_finite(Interpreter& values, Role role) {
   constexpr std::size_t fewest = 8;
@@ -152,14 +152,14 @@ void plant_non_finite(Interpreter& values, Role role) {
     if (info.role != role || !is_real) {
       continue;
     }
-    const std::span<float> of = values.floats(info.name);
-    if (of.size() >= fewest) {
-      of[1] = std::numeric_limits<float>::quiet_NaN();
+    const std::span<float> elements = values.floats(info.name);
+    if (elements.size() >= fewest) {
+      elements[1] = std::numeric_limits<float>::quiet_NaN();
     }
     // With several infinite operands, the NaNs in the result depend on the order of operations.
-    if (of.size() >= fewest && role == Role::input) {
-      of[of.size() / 2] = infinity;
-      of[of.size() - 2] = -infinity;
+    if (elements.size() >= fewest && role == Role::input) {
+      elements[elements.size() / 2] = infinity;
+      elements[elements.size() - 2] = -infinity;
     }
   }
 }
@@ -177,7 +177,7 @@ NonFinite allowed_for(const Op& op) {
 std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, double tolerance,
                                 NonFinite allowed) {
   const Op& op = *subject.node.op;
-  const Signature signature = asked(subject.graph, subject.node, backend.image);
+  const Signature signature = request(subject.graph, subject.node, backend.image);
   auto run = run_op(backend.table, op, signature, views_of(subject.expected.before));
   if (!run) {
     return std::nullopt;

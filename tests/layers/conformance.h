@@ -16,7 +16,7 @@ namespace cnn::tests {
 
 // Returns the signature that the layout pass requests: images in the backend's layout, all other
 // tensors row-major.
-Signature asked(const Graph& graph, const Node& node, Layout image_layout);
+Signature request(const Graph& graph, const Node& node, Layout image_layout);
 
 bool equal_bytes(const HostTensor& a, const HostTensor& b);
 std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
@@ -36,7 +36,7 @@ struct Subject {
   std::vector<TensorDesc> promised;
   Expected expected;
 
-  Subject(const Interpreter& values, const Node& of);
+  Subject(const Interpreter& values, const Node& node);
 };
 
 // Plants NaN and both infinities in each floating-point tensor of this role that has more than a

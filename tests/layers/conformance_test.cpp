@@ -56,7 +56,7 @@ TEST_P(PitchOnCpu, IsTakenByNoKernel) {
   const BuiltCase built = build(GetParam(), DataType::f32);
   for (const Backend& backend : all_backends()) {
     for (const Node& node : built.graph->nodes()) {
-      const Signature signature = asked(*built.graph, node, Layout::nhwc);
+      const Signature signature = request(*built.graph, node, Layout::nhwc);
       EXPECT_FALSE(spread_out(backend.table, *node.op, signature))
           << backend.name << ": " << node.op->name();
     }

@@ -40,13 +40,13 @@ TEST(RequireIndexable, CountsTheGapsBetweenPixels) {
 }
 
 TEST(InNhwc, PutsChannelsInnermostWithoutGapsAndLeavesTheRestRowMajor) {
-  Signature asked{
+  Signature request{
       .in = {image_of_channels(8, DataType::bf16, 32), described({5, 3}, DataType::f32)},
       .out = {image_of_channels(8, DataType::f16)}};
-  asked.in[1].layout = Layout::packed;
-  asked.in[1].packing = std::make_shared<const Packing>(Packing{.backend = "onednn", .tag = "x"});
-  asked.out[0].layout = Layout::nchw16c;
-  const KernelSpec spec = in_nhwc(asked, 99);
+  request.in[1].layout = Layout::packed;
+  request.in[1].packing = std::make_shared<const Packing>(Packing{.backend = "onednn", .tag = "x"});
+  request.out[0].layout = Layout::nchw16c;
+  const KernelSpec spec = in_nhwc(request, 99);
   EXPECT_EQ(spec.workspace, 99U);
   EXPECT_EQ(spec.in[0], image_of_channels(8, DataType::bf16));
   EXPECT_EQ(spec.in[1], described({5, 3}, DataType::f32));
@@ -61,9 +61,9 @@ TEST(InNhwc, RefusesAnOperandThatIsTooLargeOnEitherSide) {
 
 TEST(KeepPitch, KeepsGapsThatLeavePixelsAligned) {
   const auto kept = [](DataType type, std::int64_t pitch, Layout layout = Layout::nhwc) {
-    TensorDesc asked = image_of_channels(8, type, pitch), answer = image_of_channels(8, type);
-    asked.layout = layout;
-    keep_pitch(answer, asked);
+    TensorDesc request = image_of_channels(8, type, pitch), answer = image_of_channels(8, type);
+    request.layout = layout;
+    keep_pitch(answer, request);
     return answer.pitch;
   };
   EXPECT_EQ(kept(DataType::f32, 12), 12) << "48 bytes";
@@ -79,22 +79,22 @@ TEST(LikeParameters, LaysGradientsSlotsAndCopiesAsTheirParameters) {
   TensorDesc second = described({2, 4, 1, 1}, DataType::f32);
   second.layout = Layout::packed;
   second.packing = std::make_shared<const Packing>(Packing{.backend = "own", .tag = "t"});
-  Signature asked{.in = std::vector<TensorDesc>(op.first_copy() + 1)};
+  Signature request{.in = std::vector<TensorDesc>(op.first_copy() + 1)};
   for (std::size_t i = op.first_parameter(); i < op.first_copy(); ++i) {
-    asked.in[i] =
+    request.in[i] =
         described((i - op.first_parameter()) % 2 == 0 ? first.shape : second.shape, DataType::f32);
   }
-  asked.in[op.first_parameter()] = first;
-  asked.in[op.first_parameter() + 1] = second;
-  asked.in[op.first_copy()] = described(second.shape, DataType::bf16);
-  const KernelSpec spec = like_parameters(op, asked);
+  request.in[op.first_parameter()] = first;
+  request.in[op.first_parameter() + 1] = second;
+  request.in[op.first_copy()] = described(second.shape, DataType::bf16);
+  const KernelSpec spec = like_parameters(op, request);
   for (std::size_t i = op.first_parameter(); i < op.first_copy(); ++i) {
     EXPECT_EQ(spec.in[i], (i - op.first_parameter()) % 2 == 0 ? first : second) << i;
   }
   TensorDesc copy = second;
   copy.type = DataType::bf16;
   EXPECT_EQ(spec.in[op.first_copy()], copy);
-  EXPECT_EQ(spec.in[0], asked.in[0]) << "the learning rate";
+  EXPECT_EQ(spec.in[0], request.in[0]) << "the learning rate";
 }
 
 }  // namespace

@@ -76,8 +76,8 @@ class PartLoops final : public Kernel {
 
 // Returns the signature that the libraries' kernels accept: channels innermost at any pitch, every
 // floating-point input in the type of the first.
-inline KernelSpec as_libraries_take(const Signature& asked) {
-  KernelSpec spec{.workspace = 0, .in = asked.in, .out = asked.out};
+inline KernelSpec as_libraries_take(const Signature& request) {
+  KernelSpec spec{.workspace = 0, .in = request.in, .out = request.out};
   for (auto* descs : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *descs) {
       desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
@@ -91,8 +91,8 @@ inline KernelSpec as_libraries_take(const Signature& asked) {
 
 inline KernelTable device_loops() {
   KernelTable table;
-  const auto describe = [](const Op& /*op*/, const Signature& asked) {
-    return std::optional(as_libraries_take(asked));
+  const auto describe = [](const Op& /*op*/, const Signature& request) {
+    return std::optional(as_libraries_take(request));
   };
   const auto make_parts = [](const Op& /*op*/, const Signature& /*signature*/) {
     return std::make_unique<PartLoops>();
@@ -100,8 +100,8 @@ inline KernelTable device_loops() {
   table.add<layers::Concat>(describe, make_parts);
   table.add<layers::Split>(describe, make_parts);
   table.add<layers::Convert>(
-      [](const layers::Convert& /*op*/, const Signature& asked) {
-        return std::optional(KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out});
+      [](const layers::Convert& /*op*/, const Signature& request) {
+        return std::optional(KernelSpec{.workspace = 0, .in = request.in, .out = request.out});
       },
       [](const layers::Convert& op, const Signature& /*signature*/) {
         return std::make_unique<DeviceLoops>(op);

@@ -82,8 +82,8 @@ BiasedMoments moments_of(const std::vector<double>& x, std::size_t channel) {
 double weighted_norm(const std::vector<double>& x, const std::vector<double>& dy, double epsilon) {
   double sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const BiasedMoments of = moments_of(x, i / pixels % channels);
-    sum += dy[i] * (x[i] - of.mean) / std::sqrt(of.variance + epsilon);
+    const BiasedMoments moments = moments_of(x, i / pixels % channels);
+    sum += dy[i] * (x[i] - moments.mean) / std::sqrt(moments.variance + epsilon);
   }
   return sum;
 }
@@ -129,21 +129,21 @@ TEST_F(SlicedNorm, HasTheInputGradientOfFiniteDifferences) {
   const HostTensor* const slices[] = {&first, &second};
   std::vector<std::vector<double>> sums(2, std::vector<double>(channels));
   for (std::size_t s = 0; s < 2; ++s) {
-    const std::vector<HostTensor> of =
+    const std::vector<HostTensor> tensors =
         run(NormGradientSums(attributes), {slices[s], &beta, &batch[0], &batch[1], &gradients[s]});
     for (std::size_t i = 0; i < 2; ++i) {
       for (std::size_t c = 0; c < channels; ++c) {
-        sums[i][c] += values_of(of[i])[c];
+        sums[i][c] += values_of(tensors[i])[c];
       }
     }
   }
   const HostTensor dbeta = filled(per_channel(), sums[0]), dgamma = filled(per_channel(), sums[1]);
   std::vector<double> dx;
   for (std::size_t s = 0; s < 2; ++s) {
-    const std::vector<HostTensor> of =
+    const std::vector<HostTensor> tensors =
         run(NormInputGradient(attributes, 3.0 * pixels),
             {slices[s], &beta, &batch[0], &batch[1], &dbeta, &dgamma, &gradients[s]});
-    const std::vector<double> values = values_of(of[0]);
+    const std::vector<double> values = values_of(tensors[0]);
     dx.insert(dx.end(), values.begin(), values.end());
   }
   constexpr double step = 1e-4;

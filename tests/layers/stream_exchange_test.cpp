@@ -73,13 +73,13 @@ TEST_F(StreamExchangeOfABucket, IsReducedInThePlaceOfItsOutputs) {
 }
 
 TEST_F(StreamExchangeOfABucket, TakesOperandsAsTheyLie) {
-  Signature asked{.in = {{.shape = {2, 3, 1, 1}, .layout = Layout::nhwc}}};
-  asked.out = asked.in;
-  asked.out[0].layout = Layout::nchw;
-  const std::optional<KernelSpec> spec = table.describe(op, asked);
+  Signature request{.in = {{.shape = {2, 3, 1, 1}, .layout = Layout::nhwc}}};
+  request.out = request.in;
+  request.out[0].layout = Layout::nchw;
+  const std::optional<KernelSpec> spec = table.describe(op, request);
   ASSERT_TRUE(spec.has_value());
-  EXPECT_EQ(spec->in, asked.in);
-  EXPECT_EQ(spec->out, asked.in) << "an element-wise sum converts nothing";
+  EXPECT_EQ(spec->in, request.in);
+  EXPECT_EQ(spec->out, request.in) << "an element-wise sum converts nothing";
 }
 
 }  // namespace

@@ -76,14 +76,14 @@ TEST(RuleFactors, AreTheAttributesOfTheirOwnRule) {
                              .adam_beta1 = 0.5,
                              .adam_beta2 = 0.6,
                              .adam_epsilon = 0.7};
-  const auto of = [&](std::string_view name) { return find_rule(name).factors(all); };
-  EXPECT_EQ(of("momentum").momentum, 0.1);
-  EXPECT_EQ(of("rmsprop").keep0, 0.2);
-  EXPECT_EQ(of("rmsprop").momentum, 0.3);
-  EXPECT_EQ(of("rmsprop").epsilon, 0.4);
-  EXPECT_EQ(of("adam").keep0, 0.5);
-  EXPECT_EQ(of("adam").keep1, 0.6);
-  EXPECT_EQ(of("adam").epsilon, 0.7);
+  const auto factors_of = [&](std::string_view name) { return find_rule(name).factors(all); };
+  EXPECT_EQ(factors_of("momentum").momentum, 0.1);
+  EXPECT_EQ(factors_of("rmsprop").keep0, 0.2);
+  EXPECT_EQ(factors_of("rmsprop").momentum, 0.3);
+  EXPECT_EQ(factors_of("rmsprop").epsilon, 0.4);
+  EXPECT_EQ(factors_of("adam").keep0, 0.5);
+  EXPECT_EQ(factors_of("adam").keep1, 0.6);
+  EXPECT_EQ(factors_of("adam").epsilon, 0.7);
 }
 
 TEST(Rules, HavePowersOfTheirBetasForTheBiasOfAdamAlone) {

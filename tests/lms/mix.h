@@ -135,8 +135,8 @@ class PitchedKernel final : public Kernel {
 inline KernelTable mix_kernels(std::size_t workspace) {
   KernelTable table;
   table.otherwise(
-      [workspace](const Op&, const Signature& asked) {
-        return KernelSpec{.workspace = workspace, .in = asked.in, .out = asked.out};
+      [workspace](const Op&, const Signature& request) {
+        return KernelSpec{.workspace = workspace, .in = request.in, .out = request.out};
       },
       [](const Op& op, const Signature&) { return std::make_unique<PitchedKernel>(op); });
   return table;

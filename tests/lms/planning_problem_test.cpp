@@ -72,11 +72,11 @@ TEST(PlanningProblem, CountsATensorInsideAnotherWithThatOne) {
   c.graph->place_inside(b.id, whole.id, 1);
   c.settle(first);
   const PlanningProblem problem = planning_problem(c.request());
-  const auto of = [&](TensorId tensor) {
+  const auto roots_at = [&](TensorId tensor) {
     return std::ranges::count(problem.roots, tensor, &Root::tensor);
   };
-  EXPECT_EQ(of(a.id), 0);
-  EXPECT_EQ(of(whole.id), 1);
+  EXPECT_EQ(roots_at(a.id), 0);
+  EXPECT_EQ(roots_at(whole.id), 1);
   EXPECT_EQ(problem.roots[root_index(problem, whole.id)].makers,
             (std::vector<std::uint32_t>{0, 1, 2}));
 }

@@ -42,14 +42,14 @@ TEST(Repeats, ReadNothingThatIsAway) {
   TensorDecisions decisions = repeats.kept();
   decisions[repeats.root(image_of(c, 1))] = TensorDecision::drop;
   const std::size_t input = repeats.root(image_of(c, 0));
-  std::vector<StepId> asked;
+  std::vector<StepId> looked_up;
   EXPECT_TRUE(repeats.find(decisions, [&](std::size_t root, StepId step) {
     if (root == input) {
-      asked.push_back(step);
+      looked_up.push_back(step);
     }
     return false;
   }));
-  EXPECT_EQ(asked, std::vector<StepId>{StepId{4}});
+  EXPECT_EQ(looked_up, std::vector<StepId>{StepId{4}});
   EXPECT_FALSE(repeats.find(decisions, [&](std::size_t root, StepId) { return root == input; }));
 }
 

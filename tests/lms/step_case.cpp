@@ -53,22 +53,22 @@ lms::Request StepCase::request() const {
           .options = options};
 }
 
-PeakMemory StepCase::peak(const Schedule& of) const {
+PeakMemory StepCase::peak(const Schedule& schedule) const {
   std::vector<std::size_t> workspaces;
   for (const KernelSpec& spec : specs) {
     workspaces.push_back(spec.workspace);
   }
-  return peak_memory(*graph, of, workspaces);
+  return peak_memory(*graph, schedule, workspaces);
 }
 
-StepPlan StepCase::planned(const Schedule& of) const {
-  StepPlan plan = make_plan(graph, specs, of);
-  verify(plan, of);
+StepPlan StepCase::planned(const Schedule& schedule) const {
+  StepPlan plan = make_plan(graph, specs, schedule);
+  verify(plan, schedule);
   return plan;
 }
 
-std::vector<float> StepCase::outcome(const Schedule& of) const {
-  TestStep step(planned(of), mix_kernels(0));
+std::vector<float> StepCase::outcome(const Schedule& schedule) const {
+  TestStep step(planned(schedule), mix_kernels(0));
   step.run();
   step.run();
   return step.outcome();

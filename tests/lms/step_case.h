@@ -43,11 +43,11 @@ struct StepCase {
   void settle(Value first, std::size_t workspace = 0);
 
   lms::Request request() const;
-  PeakMemory peak(const Schedule& of) const;
+  PeakMemory peak(const Schedule& schedule) const;
   // Returns a verified plan of this schedule, as the executor runs it.
-  StepPlan planned(const Schedule& of) const;
+  StepPlan planned(const Schedule& schedule) const;
   // Returns the values that remain after two steps.
-  std::vector<float> outcome(const Schedule& of) const;
+  std::vector<float> outcome(const Schedule& schedule) const;
 };
 
 // Returns each step as text with the steps it waits for: "mix#0", "offload mix#0", "fetch mix#0

@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 // Appended flags make a command fast: a small network, few steps, and a simulated GPU if it wants
 // one.
-const std::string small_run =
+const std::string one_step_of_lenet =
     " --model=lenet --batch_size=1 --num_batches=1 --num_warmup_batches=0 --nomeasure_ceilings";
 const std::string simulated_run = " --model=lenet --batch_size=8 --simulate=h200";
 
@@ -28,22 +28,24 @@ struct PublicCommand {
 
 const std::vector<PublicCommand> commands_that_run{
     {"tf_cnn_benchmarks, README",
-     "--num_gpus=1 --batch_size=32 --model=resnet50 --variable_update=parameter_server", small_run},
+     "--num_gpus=1 --batch_size=32 --model=resnet50 --variable_update=parameter_server",
+     one_step_of_lenet},
     {"TensorFlow, performance guide",
      "--local_parameter_device=cpu --num_gpus=2 --batch_size=32 --model=vgg16 --data_format=NCHW "
      "--variable_update=parameter_server --nodistortions",
-     small_run},
+     one_step_of_lenet},
     {"Horovod, benchmarks", "--model resnet101 --batch_size 64 --variable_update horovod",
-     small_run},
-    {"Kubeflow, MPIJob", "--model=resnet101 --batch_size=64 --variable_update=horovod", small_run},
+     one_step_of_lenet},
+    {"Kubeflow, MPIJob", "--model=resnet101 --batch_size=64 --variable_update=horovod",
+     one_step_of_lenet},
     {"Kubeflow, MPIJob without GPUs",
      "--model=resnet101 --batch_size=32 --device=cpu --data_format=NHWC "
      "--variable_update=horovod",
-     small_run},
+     one_step_of_lenet},
     {"Kubeflow, TFJob",
      "--batch_size=32 --model=resnet50 --variable_update=parameter_server --flush_stdout=true "
      "--num_gpus=1 --local_parameter_device=cpu --device=cpu --data_format=NHWC",
-     small_run},
+     one_step_of_lenet},
     {"PerfKitBenchmarker",
      "--local_parameter_device=cpu --batch_size=64 --model=inception3 --data_name=imagenet "
      "--variable_update=replicated --distortions=True --device=gpu --data_format=NCHW "
@@ -55,7 +57,7 @@ const std::vector<PublicCommand> commands_that_run{
      "--forward_only=True --use_fp16=True --num_gpus=1",
      simulated_run},
     {"ReFrame", "--model inception3 --batch_size 64 --variable_update horovod --log_dir ./logs",
-     small_run},
+     one_step_of_lenet},
     {"Amazon SageMaker",
      "--num_batches=500 --model vgg16 --variable_update horovod --horovod_device gpu --use_fp16 "
      "--summary_verbosity 1 --save_summaries_steps 10 --batch_size 32",
@@ -63,7 +65,7 @@ const std::vector<PublicCommand> commands_that_run{
     {"Alibaba, arena",
      "--model resnet101 --batch_size 64 --variable_update horovod --summary_verbosity=3 "
      "--save_summaries_steps=10",
-     small_run},
+     one_step_of_lenet},
     {"Huawei, ModelArts",
      "--model=resnet50 --data_name=imagenet --num_batches=1000 --eval=False --forward_only=False "
      "--print_training_accuracy=True --num_gpus=1 --num_warmup_batches=20 --batch_size=64 "
@@ -71,7 +73,7 @@ const std::vector<PublicCommand> commands_that_run{
      "--optimizer=momentum --use_datasets=True --distortions=False --fuse_decode_and_crop=True "
      "--resize_method=bilinear --display_every=50 --data_format=NCHW --batchnorm_persistent=True "
      "--use_tf_layers=True --winograd_nonfused=True",
-     small_run},
+     one_step_of_lenet},
     {"Tencent, TI",
      "--num_batches=100 --num_warmup_batches=5 --summary_verbosity=1 "
      "--local_parameter_device=gpu --cross_replica_sync=True --batch_size=64 --device=gpu "
@@ -82,80 +84,86 @@ const std::vector<PublicCommand> commands_that_run{
      "--kmp_affinity=granularity=fine,noverbose,compact,1,0 --kmp_blocktime=1 --kmp_settings=1 "
      "--num_warmup_batches=20 --batch_size=64 --num_batches=100 --model=inception3 "
      "--num_intra_threads=2 --num_inter_threads=2 --forward_only=True",
-     small_run},
+     one_step_of_lenet},
     {"Intel, training",
      "--mkl=True --forward_only=False --num_batches=100 --kmp_blocktime=0 "
      "--num_warmup_batches=0 --num_inter_threads=2 --distortions=False --optimizer=sgd "
      "--batch_size=128 --num_intra_threads=2 --data_format=NCHW --num_omp_threads=2 "
      "--model=resnet50 --device=cpu",
-     small_run},
+     one_step_of_lenet},
     {"Intel, Horovod on CPUs",
      "--device=cpu --mkl=TRUE --variable_update=horovod --horovod_device=cpu "
      "--local_parameter_device=cpu --optimizer=momentum --display_every=10 --kmp_blocktime=1 "
      "--data_name=imagenet --batch_size=128",
-     small_run},
-    {"CPUs by NUMA nodes", "--device=cpu --use_numa_affinity=True --model=resnet50", small_run},
+     one_step_of_lenet},
+    {"CPUs by NUMA nodes", "--device=cpu --use_numa_affinity=True --model=resnet50",
+     one_step_of_lenet},
     {"CPUs, two devices by NUMA nodes",
-     "--device=cpu --use_numa_affinity --num_gpus=2 --variable_update=replicated", small_run},
+     "--device=cpu --use_numa_affinity --num_gpus=2 --variable_update=replicated",
+     one_step_of_lenet},
     {"Lambda",
      "--model=resnet152 --num_gpus=2 --batch_size=64 --variable_update=replicated "
      "--all_reduce_spec=nccl --local_parameter_device=gpu --nodistortions --num_batches=100 "
      "--data_name=imagenet --gradient_repacking=2",
-     small_run},
+     one_step_of_lenet},
     {"NVIDIA DGX-1",
      "--model=vgg16 --num_gpus=2 --variable_update=replicated --hierarchical_copy=True "
      "--network_topology=dgx1 --gradient_repacking=8",
-     small_run},
+     one_step_of_lenet},
     {"a list of modes, parameter server on the CPU",
-     "--model alexnet --num_gpus 2 --local_parameter_device cpu", small_run},
+     "--model alexnet --num_gpus 2 --local_parameter_device cpu", one_step_of_lenet},
     {"a list of modes, without NCCL",
-     "--model alexnet --num_gpus 2 --variable_update replicated --use_nccl=False", small_run},
+     "--model alexnet --num_gpus 2 --variable_update replicated --use_nccl=False",
+     one_step_of_lenet},
     {"a list of modes, independent", "--model alexnet --num_gpus 2 --variable_update independent",
-     small_run},
+     one_step_of_lenet},
     {"specifications of reductions",
      "--num_gpus=2 --variable_update=replicated --all_reduce_spec=pscpu:2k:pscpu#2:64k:xring "
      "--agg_small_grads_max_bytes=32768 --agg_small_grads_max_group=8",
-     small_run},
+     one_step_of_lenet},
     {"specifications of reductions, two levels",
-     "--num_gpus=2 --variable_update=replicated --all_reduce_spec=nccl/xring", small_run},
+     "--num_gpus=2 --variable_update=replicated --all_reduce_spec=nccl/xring", one_step_of_lenet},
     {"specifications of reductions, xring",
-     "--num_gpus=2 --variable_update=distributed_all_reduce --all_reduce_spec=xring", small_run},
+     "--num_gpus=2 --variable_update=distributed_all_reduce --all_reduce_spec=xring",
+     one_step_of_lenet},
     {"specifications of reductions, collective",
      "--num_gpus=2 --variable_update=collective_all_reduce --all_reduce_spec=collective#2",
-     small_run},
-    {"an order of GPUs", "--num_gpus=2 --gpu_indices=1,0 --variable_update=replicated", small_run},
+     one_step_of_lenet},
+    {"an order of GPUs", "--num_gpus=2 --gpu_indices=1,0 --variable_update=replicated",
+     one_step_of_lenet},
     {"an order of GPUs, simulated", "--gpu_indices=0 --device=gpu --model=resnet50", simulated_run},
-    {"XLA", "--xla --model=resnet50", small_run},
+    {"XLA", "--xla --model=resnet50", one_step_of_lenet},
     {"XLA, 16 bits", "--xla_compile=True --use_fp16 --model=resnet50 --batch_size=128",
      simulated_run},
     {"frozen inference",
      "--model=resnet50 --forward_only --freeze_when_forward_only --batch_size=16 "
      "--data_format=NHWC --num_intra_threads=1",
-     small_run},
+     one_step_of_lenet},
     {"IBM, large model support",
-     "--model=resnet50 --batch_size=256 --lms=True --lms_n_tensors=-1 --lms_lb=1", small_run},
+     "--model=resnet50 --batch_size=256 --lms=True --lms_n_tensors=-1 --lms_lb=1",
+     one_step_of_lenet},
     {"IBM, large model support 2",
      "--model=resnet50 --lms --lms_swapout_threshold=1 --lms_swapin_ahead=1 "
      "--lms_swapin_groupby=0 --lms_sync_mode=0",
-     small_run},
-    {"MLPerf", "--model=resnet50_v1.5 --ml_perf --ml_perf_compliance_logging", small_run},
+     one_step_of_lenet},
+    {"MLPerf", "--model=resnet50_v1.5 --ml_perf --ml_perf_compliance_logging", one_step_of_lenet},
     {"a run that spells defaults out",
      "--job_name= --ps_hosts= --worker_hosts= --task_index=0 --trt_mode= --debugger= "
      "--use_unified_memory=False --fp16_vars=False --staged_vars=False --sync_on_finish=False "
      "--use_numa_affinity=False --use_chrome_trace_format=True --server_protocol=grpc "
      "--cross_replica_sync=True --kmp_blocktime=0",
-     small_run},
+     one_step_of_lenet},
     {"an optimizer's rates",
      "--model=inception3 --optimizer=rmsprop --rmsprop_epsilon=1.0 --init_learning_rate=0.045 "
      "--num_epochs_per_decay=2 --learning_rate_decay_factor=0.94 --gradient_clip=2",
-     small_run},
+     one_step_of_lenet},
     {"Azure, HB series",
      "--batch_size=64 --num_warmup_batches=10 --num_batches=50 --model=resnet50 "
      "--num_intra_threads=1000 --num_inter_threads=2 --data_name=imagenet --kmp_blocktime=1 "
      "--kmp_affinity=granularity=fine,noverbose,compact,1,0 --display_every=10 "
      "--data_format=NCHW --optimizer=momentum --forward_only=False --device=cpu --mkl=TRUE "
      "--variable_update=horovod --horovod_device=cpu --local_parameter_device=cpu",
-     small_run},
+     one_step_of_lenet},
     {"Habana, on CPUs",
      "--model=resnet50 --batch_size=64 --data_format NHWC --display_every=1 --mkl=true "
      "--datasets_use_prefetch=False --kmp_blocktime=1 "
@@ -164,21 +172,21 @@ const std::vector<PublicCommand> commands_that_run{
      "--num_warmup_batches=0 --distortions=False --print_training_accuracy=1 "
      "--summary_verbosity=2 --save_summaries_steps=1 --batchnorm_persistent=False "
      "--optimizer=momentum",
-     small_run},
+     one_step_of_lenet},
     {"Amazon EKS, shared GPUs",
      "--data_name=imagenet --model=resnet50 --num_batches=100 --batch_size=4 --num_gpus=1 "
      "--gpu_memory_frac_for_testing=0.2",
-     small_run},
+     one_step_of_lenet},
     {"a script whose variables are empty",
      "--data_dir= --train_dir= --eval_dir= --trace_file= --all_reduce_spec= --gpu_indices= "
      "--piecewise_learning_rate_schedule= --eval_during_training_every_n_epochs=0 "
      "--save_model_steps=0 --eval_interval_secs=0 --stop_at_top_1_accuracy=0 --num_epochs=0",
-     small_run},
+     one_step_of_lenet},
     {"TensorFlow's machinery",
      "--allow_growth=True --force_gpu_compatible=True --per_gpu_thread_count=2 "
      "--gpu_thread_mode=gpu_private --sync_on_finish=True --single_l2_loss_op=True "
      "--compute_lr_on_cpu --enable_optimizations=False --autotune_threshold=1",
-     small_run}};
+     one_step_of_lenet}};
 
 // Measuring the links of two devices would take longer than the run.
 std::vector<std::string> words_to_run(const PublicCommand& command) {
@@ -209,10 +217,10 @@ TEST(PublicCommands, WriteSummariesAndEvaluateThem) {
   const std::string eval_dir = " --eval_dir " + (folder / "e");
   const Finished training =
       run_program(words_of("--device=cpu --summary_verbosity 1 --save_summaries_steps 1 " +
-                           train_dir + eval_dir + small_run));
+                           train_dir + eval_dir + one_step_of_lenet));
   ASSERT_EQ(training.status, 0) << training.err;
   const Finished evaluation =
-      run_program(words_of("--device=cpu --eval " + train_dir + eval_dir + small_run));
+      run_program(words_of("--device=cpu --eval " + train_dir + eval_dir + one_step_of_lenet));
   EXPECT_EQ(evaluation.status, 0) << evaluation.err;
   EXPECT_THAT(evaluation.out, HasSubstr("Accuracy @ 1 = "));
   for (const char* const name : {"t", "e"}) {
@@ -226,7 +234,8 @@ TEST(PublicCommands, WriteSummariesAndEvaluateThem) {
 }
 
 TEST(PublicCommands, ShowTheNumaBindingInTheHeader) {
-  const Finished run = run_program(words_of("--device=cpu --use_numa_affinity" + small_run));
+  const Finished run =
+      run_program(words_of("--device=cpu --use_numa_affinity" + one_step_of_lenet));
   EXPECT_THAT(run.out, HasSubstr("\nNUMA bind:   True\n"));
 }
 
@@ -316,7 +325,7 @@ TEST(PublicCommands, AreElseRefusedByOneLineWithTheReasonAndTheAlternative) {
 class PublicCommandsOfRanks : public SeveralProcesses {};
 
 TEST_F(PublicCommandsOfRanks, RunUnderMpirun) {
-  const std::string unmeasured = " --comm_calibrate=off" + small_run;
+  const std::string unmeasured = " --comm_calibrate=off" + one_step_of_lenet;
   for (const std::string line : {"--model=resnet101 --batch_size=64 --variable_update=horovod",
                                  "--variable_update=ddl --num_gpus=1 --model=resnet50"}) {
     const Finished run = run_ranks(2, words_of(line + unmeasured));
@@ -330,7 +339,7 @@ TEST_F(PublicCommandsOfRanks, StartByTheLineThatAWorkerPrints) {
   const Finished refused = run_program(
       words_of("--job_name=worker --worker_hosts=localhost:1,localhost:2 --task_index=0 "
                "--ps_hosts=localhost:3 --device=cpu --comm_calibrate=off" +
-               small_run));
+               one_step_of_lenet));
   const std::string mark = ": mpirun -np ";
   ASSERT_NE(refused.err.find(mark), std::string::npos) << refused.err;
   const std::string line = refused.err.substr(refused.err.find(mark) + 2);

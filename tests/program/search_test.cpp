@@ -52,9 +52,9 @@ TEST(Search, AgreesWithRunsOfACpuThatPlaysADevice) {
     if (lms) {
       flags.insert(flags.end(), {"--lms", "--lms_size_threshold=16"});
     }
-    std::vector<std::string> asked = flags;
-    asked.emplace_back("--find_max_batch");
-    const Searched found = search(asked);
+    std::vector<std::string> request = flags;
+    request.emplace_back("--find_max_batch");
+    const Searched found = search(request);
     EXPECT_EQ(found.run.status, 0) << found.run.err;
     const int largest = found.result.at("search").at("largest");
     const auto status = [&](int batch) {

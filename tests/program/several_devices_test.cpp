@@ -21,7 +21,7 @@ struct Case {
   bool accuracies = true;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
+std::ostream& operator<<(std::ostream& out, const Case& test_case) { return out << test_case.name; }
 
 // Writes a black image of class 0 and a white image of class 1, so that each is half of every
 // batch.

@@ -26,8 +26,8 @@ TEST(CopyJitter, ShowsAWaitThatIsMissing) {
   ASSERT_EQ(broken.schedule.steps[6].after.size(), 1U);
   broken.schedule.steps[6].after.clear();  // now d may run before a is back
   EXPECT_THAT(error_of([&] { verify(broken); }), HasSubstr("does not wait for"));
-  const auto outcome = [](const StepPlan& of, unsigned seed) {
-    TestStep step(of, test_kernels(),
+  const auto outcome = [](const StepPlan& plan, unsigned seed) {
+    TestStep step(plan, test_kernels(),
                   {.copy_jitter = {.longest = std::chrono::milliseconds(5), .seed = seed}});
     step.run();
     return step.outcome();

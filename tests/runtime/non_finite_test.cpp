@@ -84,7 +84,7 @@ TEST(FirstNonFinite, NamesTheNodeThatMadeIt) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->name, "scale#0");
   EXPECT_EQ(found->made_by, "scale#0");
-  EXPECT_EQ(found->of, "");
+  EXPECT_EQ(found->variable, "");
   EXPECT_EQ(found->count, 4);
 }
 
@@ -96,7 +96,7 @@ TEST(FirstNonFinite, PassesOverAVariableThatTheStepChanges) {
   const auto found = Ran(graph).first(1, infinity);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->name, "descend#1");
-  EXPECT_EQ(found->of, "w");
+  EXPECT_EQ(found->variable, "w");
 }
 
 TEST(NonFiniteReader, CountsEachTypeAndNotWhatLiesBetweenPixels) {

@@ -253,7 +253,7 @@ TEST(Recording, IsAskedForOnceOfADeviceThatHasNone) {
   // A device that declines to record and counts how often it is asked.
   class Declining final : public Device {
    public:
-    explicit Declining(int& asked) : asked_(asked) {}
+    explicit Declining(int& request) : asked_(request) {}
     std::string name() const override { return "declining"; }
     std::size_t memory_bytes() const override { return inner_.memory_bytes(); }
     std::unique_ptr<Stream> make_stream(Lane lane) override { return inner_.make_stream(lane); }
@@ -270,13 +270,13 @@ TEST(Recording, IsAskedForOnceOfADeviceThatHasNone) {
     CpuDevice inner_;
     int& asked_;
   };
-  int asked = 0;
+  int request = 0;
   TestStep step(make_program(make_plan(random_graph(10), test_kernels()), test_kernels()),
-                std::make_unique<Declining>(asked));
+                std::make_unique<Declining>(request));
   for (int i = 0; i < 4; ++i) {
     step.run();
   }
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(request, 1);
 }
 
 // A device whose recordings all fail, with an error that appears after the last entry.

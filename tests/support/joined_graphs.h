@@ -148,8 +148,8 @@ class SpreadKernel final : public Kernel {
 inline KernelTable spread_kernels() {
   KernelTable table;
   table.otherwise(
-      [](const Op&, const Signature& asked) {
-        return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+      [](const Op&, const Signature& request) {
+        return KernelSpec{.workspace = 0, .in = request.in, .out = request.out};
       },
       [](const Op& op, const Signature&) { return std::make_unique<SpreadKernel>(op); });
   return table;

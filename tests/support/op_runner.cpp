@@ -83,9 +83,9 @@ void ImmediateStream::copy(std::byte* to, const std::byte* from, std::size_t byt
   std::memcpy(to, from, bytes);
 }
 
-std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
+std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& request,
                             std::span<const TensorView> in, std::span<const InPlace> shared) {
-  const std::optional<KernelSpec> spec = table.resolve(op, asked);
+  const std::optional<KernelSpec> spec = table.resolve(op, request);
   if (!spec || std::ranges::any_of(shared, [&](const InPlace& pair) {
         return spec->in[pair.input].bytes() != spec->out[pair.output].bytes();
       })) {

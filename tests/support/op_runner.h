@@ -33,12 +33,12 @@ struct InPlace {
   std::size_t input = 0, output = 0;
 };
 
-// Runs one op by a table's kernel. asked: the signature that the layout pass would request. in:
+// Runs one op by a table's kernel. request: the signature that the layout pass would request. in:
 // plain values. shared: the outputs that overwrite inputs. Outputs and workspace start as NaN.
 // Returns nothing if the table has no kernel or if an input and output to share differ in size.
 // Throws Error for a write past an operand's end or between its pixels, for padding that is not
 // zero, and for a changed input that the op does not mutate.
-std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
+std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& request,
                             std::span<const TensorView> in, std::span<const InPlace> shared = {});
 
 // Returns a tensor in another form of the same shape, by the table's own Convert.

@@ -64,8 +64,8 @@ class TestKernel final : public Kernel {
 inline KernelTable test_kernels(TestKernelOptions options = {}) {
   KernelTable table;
   table.otherwise(
-      [options](const Op& /*op*/, const Signature& asked) {
-        return KernelSpec{.workspace = options.workspace, .in = asked.in, .out = asked.out};
+      [options](const Op& /*op*/, const Signature& request) {
+        return KernelSpec{.workspace = options.workspace, .in = request.in, .out = request.out};
       },
       [options, made = std::make_shared<int>(0)](const Op& op, const Signature& /*signature*/) {
         const int share = ++*made * 7 % 11;  // tenths of the longest delay

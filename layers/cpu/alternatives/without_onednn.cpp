@@ -18,12 +18,12 @@ bool is_convertible(const TensorDesc& desc) {
   return (desc.type == DataType::f32 || desc.type == DataType::u8) && desc.layout != Layout::packed;
 }
 
-std::optional<KernelSpec> describe_convert(const Convert& /*op*/, const Signature& asked) {
-  const TensorDesc& in = asked.in[0];
-  const TensorDesc& out = asked.out[0];
+std::optional<KernelSpec> describe_convert(const Convert& /*op*/, const Signature& request) {
+  const TensorDesc& in = request.in[0];
+  const TensorDesc& out = request.out[0];
   const bool possible = in.type == out.type && is_convertible(in) && is_convertible(out) &&
                         (in.shape.rank() == 4 || in.layout == out.layout);
-  return possible ? std::optional(as_asked(asked)) : std::nullopt;
+  return possible ? std::optional(as_asked(request)) : std::nullopt;
 }
 
 void convert(const Operands& operands) {

@@ -56,8 +56,8 @@ Forward hint_of(Problem p, const dnnl::engine& engine, DataType weights) {
 }
 
 // Returns bf16 where it is faster; otherwise f32, with bf16 operands converted in the kernel.
-DataType compute_type(DataType asked, const Isa& isa) {
-  return asked == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
+DataType compute_type(DataType request, const Isa& isa) {
+  return request == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
 }
 
 // Operands of one direction: the image that the convolution reads, and the one it writes.
@@ -68,10 +68,10 @@ struct Images {
 // Returns the layouts to try, best first. The requested layout comes first, so that a spec used as
 // request yields itself. A first convolution reads few channels faster from a plain image than from
 // padded blocks.
-std::vector<Images> candidates(const Images& asked, const Isa& isa) {
-  const Layout x = asked.x.layout, y = asked.y.layout;
+std::vector<Images> candidates(const Images& request, const Isa& isa) {
+  const Layout x = request.x.layout, y = request.y.layout;
   std::vector<std::array<Layout, 2>> pairs{{x, y}, {y, y}, {x, x}};
-  if (asked.x.shape[1] < 4) {
+  if (request.x.shape[1] < 4) {
     pairs.push_back({Layout::nchw, Layout::nchw16c});
   }
   for (const Layout layout : {Layout::nchw16c, Layout::nhwc, Layout::nchw}) {
@@ -79,7 +79,7 @@ std::vector<Images> candidates(const Images& asked, const Isa& isa) {
   }
   std::vector<Images> result;
   for (const auto& [from, to] : pairs) {
-    result.push_back(asked);
+    result.push_back(request);
     for (auto* desc : {&result.back().x, &result.back().y}) {
       desc->type = compute_type(desc->type, isa);
     }
@@ -91,9 +91,9 @@ std::vector<Images> candidates(const Images& asked, const Isa& isa) {
 
 // Returns the plan for the first layouts with a generated kernel, else the first plan.
 template <class PlanWith>
-std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith plan_with) {
+std::optional<Plan> first_fast(const Images& request, const Isa& isa, PlanWith plan_with) {
   std::optional<Plan> slow;
-  for (const Images& images : candidates(asked, isa)) {
+  for (const Images& images : candidates(request, isa)) {
     try {
       std::optional<Plan> plan = plan_with(images);
       if (plan && !plan->is_slow()) {
@@ -135,18 +135,18 @@ std::optional<Plan> plan_forward(const Conv2d& op, const Signature& s, const Tar
   return first_fast({s.in[0], s.out[0]}, target.isa, [&](const Images& images) {
     const TensorDesc w = weights_like(s.in[1].shape, images.x.type);
     const Problem problem = make_problem(a, images.x, w, images.y);
-    Signature asked{.in = {images.x, w}, .out = {images.y}};
+    Signature request{.in = {images.x, w}, .out = {images.y}};
     std::vector<Plan::Argument> in{{DNNL_ARG_SRC}, {DNNL_ARG_WEIGHTS, weights_view(a)}};
     if (a.bias) {
       in.push_back({DNNL_ARG_BIAS});
-      asked.in.push_back({.shape = s.in[2].shape});
+      request.in.push_back({.shape = s.in[2].shape});
     }
     if (a.residual) {
       in.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1});
-      asked.in.push_back(images.y);
+      request.in.push_back(images.y);
     }
     // forward_training provides what a backward pass may need, at no cost for convolutions.
-    return make_plan(asked,
+    return make_plan(request,
                      forward_of(problem, target.engine, dnnl::prop_kind::forward_training,
                                 epilogue(a, problem.y)),
                      std::move(in), {{DNNL_ARG_DST}});
@@ -194,13 +194,13 @@ std::optional<Plan> plan_backward_weights(const Conv2dBackwardWeights& op, const
     const TensorDesc w = weights_like(op.w_shape, DataType::f32);
     const Problem problem = make_problem(a, images.x, w, images.y);
     const Forward forward = hint_of(problem, target.engine, images.x.type);
-    Signature asked{.in = {images.x, images.y}, .out = {w}};
+    Signature request{.in = {images.x, images.y}, .out = {w}};
     std::vector<Plan::Argument> out{{DNNL_ARG_DIFF_WEIGHTS, weights_view(a)}};
     if (a.bias) {
       out.push_back({DNNL_ARG_DIFF_BIAS});
-      asked.out.push_back({.shape = {op.w_shape[0]}});
+      request.out.push_back({.shape = {op.w_shape[0]}});
     }
-    return make_plan(asked, like_forward(problem, target.engine, forward),
+    return make_plan(request, like_forward(problem, target.engine, forward),
                      {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
   });
 }
@@ -231,14 +231,14 @@ std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& o
 // Describes a kernel of ours where oneDNN's takes the images as asked and would leave the gradient
 // in the order in which ours does, so that the parameter's packing is the same with either.
 template <class Work>
-std::optional<KernelSpec> describe_own(const Conv2dBackwardWeights& op, const Signature& asked,
+std::optional<KernelSpec> describe_own(const Conv2dBackwardWeights& op, const Signature& request,
                                        const Target& target, const Work& kernel) {
   std::optional<KernelSpec> spec = detail::describe(
-      op, asked, [&] { return plan_backward_weights(op, asked, target); }, target.engine);
+      op, request, [&] { return plan_backward_weights(op, request, target); }, target.engine);
   const Shape& w = op.w_shape;
   const dnnl::memory::desc order({w[0], w[1], w[2], w[3]}, dnnl::memory::data_type::f32,
                                  dnnl::memory::format_tag::ABcd16b16a);
-  if (!spec || spec->in != asked.in || memory_desc(spec->out[0]) != order) {
+  if (!spec || spec->in != request.in || memory_desc(spec->out[0]) != order) {
     return std::nullopt;
   }
   spec->workspace = kernel.workspace();
@@ -252,9 +252,9 @@ void add_own_gradient_row(KernelTable& table, const Isa& isa, ProblemOf problem_
   const Target target{cpu_engine(), isa};
   table.add<Conv2dBackwardWeights>(
       [target, problem_of](const Conv2dBackwardWeights& op,
-                           const Signature& asked) -> std::optional<KernelSpec> {
-        const auto problem = problem_of(op, asked);
-        return problem ? describe_own(op, asked, target, Work(*problem, loops_for(target.isa)))
+                           const Signature& request) -> std::optional<KernelSpec> {
+        const auto problem = problem_of(op, request);
+        return problem ? describe_own(op, request, target, Work(*problem, loops_for(target.isa)))
                        : std::nullopt;
       },
       [isa, problem_of](const Conv2dBackwardWeights& op, const Signature& s) {

@@ -6,9 +6,9 @@ namespace cnn::layers::cpu {
 namespace {
 
 // The spec equals the request: oneDNN converts between all orders.
-std::optional<Plan> plan_convert(const Convert& /*op*/, const Signature& asked,
+std::optional<Plan> plan_convert(const Convert& /*op*/, const Signature& request,
                                  const Target& target) {
-  return plan_reorder(asked.in[0], asked.out[0], target.engine);
+  return plan_reorder(request.in[0], request.out[0], target.engine);
 }
 
 }  // namespace

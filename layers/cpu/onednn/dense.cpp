@@ -18,8 +18,8 @@ using BackwardWeights = dnnl::inner_product_backward_weights::primitive_desc;
 constexpr View transposed = View::transposed;
 
 // Returns bf16 where it is faster; otherwise f32, with bf16 operands converted in the kernel.
-DataType compute_type(DataType asked, const Isa& isa) {
-  return asked == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
+DataType compute_type(DataType request, const Isa& isa) {
+  return request == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
 }
 
 TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }
@@ -35,14 +35,14 @@ Forward forward_of(const TensorDesc& x, const TensorDesc& w, const TensorDesc& y
 
 std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const Target& target) {
   const DataType type = compute_type(s.in[0].type, target.isa);
-  Signature asked{.in = {matrix(s.in[0].shape, type), matrix(s.in[1].shape, type)},
-                  .out = {matrix(s.out[0].shape, type)}};
+  Signature request{.in = {matrix(s.in[0].shape, type), matrix(s.in[1].shape, type)},
+                    .out = {matrix(s.out[0].shape, type)}};
   std::vector<Plan::Argument> in{{DNNL_ARG_SRC}, {DNNL_ARG_WEIGHTS, transposed}};
   dnnl::memory::desc bias;
   if (op.attributes.bias) {
-    asked.in.push_back({.shape = s.in[2].shape});
+    request.in.push_back({.shape = s.in[2].shape});
     in.push_back({DNNL_ARG_BIAS});
-    bias = memory_desc(asked.in[2]);
+    bias = memory_desc(request.in[2]);
   }
   dnnl::primitive_attr attributes = user_scratchpad();
   if (op.attributes.relu) {
@@ -51,8 +51,8 @@ std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const Targ
     attributes.set_post_ops(after);
   }
   const Forward primitive =
-      forward_of(asked.in[0], asked.in[1], asked.out[0], bias, attributes, target.engine);
-  return make_plan(asked, primitive, std::move(in), {{DNNL_ARG_DST}});
+      forward_of(request.in[0], request.in[1], request.out[0], bias, attributes, target.engine);
+  return make_plan(request, primitive, std::move(in), {{DNNL_ARG_DST}});
 }
 
 std::optional<Plan> plan_backward_data(const DenseBackwardData& /*op*/, const Signature& s,
@@ -72,19 +72,19 @@ std::optional<Plan> plan_backward_weights(const DenseBackwardWeights& op, const 
   const DataType type = compute_type(s.in[0].type, target.isa);
   const TensorDesc x = matrix(s.in[0].shape, type), dy = matrix(s.in[1].shape, type),
                    dw = matrix(s.out[0].shape, DataType::f32);
-  Signature asked{.in = {x, dy}, .out = {dw}};
+  Signature request{.in = {x, dy}, .out = {dw}};
   std::vector<Plan::Argument> out{{DNNL_ARG_DIFF_WEIGHTS, transposed}};
   dnnl::memory::desc dbias;
   if (op.attributes.bias) {
-    asked.out.push_back({.shape = s.out[1].shape});
+    request.out.push_back({.shape = s.out[1].shape});
     out.push_back({DNNL_ARG_DIFF_BIAS});
-    dbias = memory_desc(asked.out[1]);
+    dbias = memory_desc(request.out[1]);
   }
   const Forward hint =
       forward_of(x, matrix(dw.shape, type), dy, {}, user_scratchpad(), target.engine);
   const BackwardWeights primitive(target.engine, memory_desc(x), any_order(dw, transposed), dbias,
                                   memory_desc(dy), hint, user_scratchpad());
-  return make_plan(asked, primitive, {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
+  return make_plan(request, primitive, {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
 }
 
 }  // namespace

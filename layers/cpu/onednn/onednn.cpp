@@ -186,7 +186,7 @@ bool Plan::is_slow() const {
          name.find("simple") == 0;
 }
 
-std::optional<Plan> make_plan(const Signature& asked, const dnnl::primitive_desc_base& primitive,
+std::optional<Plan> make_plan(const Signature& request, const dnnl::primitive_desc_base& primitive,
                               std::vector<Plan::Argument> in, std::vector<Plan::Argument> out) {
   Plan plan{.spec = {}, .primitive = primitive, .in = std::move(in), .out = std::move(out)};
   const auto settle = [&](const std::vector<TensorDesc>& wanted,
@@ -202,7 +202,7 @@ std::optional<Plan> make_plan(const Signature& asked, const dnnl::primitive_desc
     }
     return true;
   };
-  if (!settle(asked.in, plan.in, plan.spec.in) || !settle(asked.out, plan.out, plan.spec.out)) {
+  if (!settle(request.in, plan.in, plan.spec.in) || !settle(request.out, plan.out, plan.spec.out)) {
     return std::nullopt;
   }
   plan.spec.workspace = primitive.scratchpad_desc().get_size();
@@ -275,16 +275,16 @@ std::string to_string(const Op& op, const Signature& signature) {
 
 namespace detail {
 
-std::optional<KernelSpec> describe(const Op& op, const Signature& asked, const Planner& planner,
+std::optional<KernelSpec> describe(const Op& op, const Signature& request, const Planner& planner,
                                    const dnnl::engine& engine) {
   try {
     const std::optional<Plan> plan = planner();
-    return plan ? std::optional(widened_spec(*plan, asked, engine)) : std::nullopt;
+    return plan ? std::optional(widened_spec(*plan, request, engine)) : std::nullopt;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) {
       return std::nullopt;
     }
-    throw Error(to_string(op, asked) + ": oneDNN refuses it: " + error.what());
+    throw Error(to_string(op, request) + ": oneDNN refuses it: " + error.what());
   }
 }
 

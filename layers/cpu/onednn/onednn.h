@@ -63,8 +63,8 @@ struct Plan {
 };
 
 // Completes a plan: queries the primitive for argument layouts and scratchpad size. Returns nothing
-// if an operand's order has no name. Shapes come from `asked`.
-std::optional<Plan> make_plan(const Signature& asked, const dnnl::primitive_desc_base& primitive,
+// if an operand's order has no name. Shapes come from `request`.
+std::optional<Plan> make_plan(const Signature& request, const dnnl::primitive_desc_base& primitive,
                               std::vector<Plan::Argument> in, std::vector<Plan::Argument> out);
 
 // Plans a copy of a tensor into another order or type. oneDNN zeroes the padding of its output.
@@ -97,13 +97,13 @@ std::string to_string(const Op& op, const Signature& signature);
 
 namespace detail {
 using Planner = std::function<std::optional<Plan>()>;
-std::optional<KernelSpec> describe(const Op& op, const Signature& asked, const Planner& planner,
+std::optional<KernelSpec> describe(const Op& op, const Signature& request, const Planner& planner,
                                    const dnnl::engine& engine);
 std::unique_ptr<Kernel> make(const Op& op, const Signature& signature, const Planner& planner,
                              const dnnl::engine& engine);
 }  // namespace detail
 
-// Adds a row for a primitive. plan: (const O&, const Signature& asked, const Target&) ->
+// Adds a row for a primitive. plan: (const O&, const Signature& request, const Target&) ->
 // optional<Plan>, a pure function that keeps the layouts of a signature that it returned before. An
 // operand planned in f32 but requested narrower is stored as requested and converted inside the
 // kernel. A dnnl::error "unimplemented" means that the row cannot run the request.
@@ -111,9 +111,9 @@ template <class O, class MakePlan>
 void add_primitive(KernelTable& table, const Isa& isa, MakePlan plan) {
   const Target target{cpu_engine(), isa};
   table.add<O>(
-      [plan, target](const O& op, const Signature& asked) {
+      [plan, target](const O& op, const Signature& request) {
         return detail::describe(
-            op, asked, [&] { return plan(op, asked, target); }, target.engine);
+            op, request, [&] { return plan(op, request, target); }, target.engine);
       },
       [plan, target](const O& op, const Signature& signature) {
         return detail::make(

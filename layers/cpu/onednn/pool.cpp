@@ -50,16 +50,17 @@ Backward backward_of(const Window& w, const Images& images, dnnl::algorithm algo
 }
 
 // Bandwidth decides the time: uses bf16 wherever oneDNN generates kernels for it.
-DataType compute_type(DataType asked, const Isa& isa) {
-  return asked == DataType::bf16 && isa.avx512 ? DataType::bf16 : DataType::f32;
+DataType compute_type(DataType request, const Isa& isa) {
+  return request == DataType::bf16 && isa.avx512 ? DataType::bf16 : DataType::f32;
 }
 
 // Tries the requested layout, then the two layouts of generated kernels. Returns nothing if only
 // oneDNN's general loops remain: ours are as fast.
 template <class PlanWith>
-std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith plan_with) {
-  for (const Layout layout : {asked.y.layout, preferred_layout(asked.x.type, isa), Layout::nhwc}) {
-    Images images = asked;
+std::optional<Plan> first_fast(const Images& request, const Isa& isa, PlanWith plan_with) {
+  for (const Layout layout :
+       {request.y.layout, preferred_layout(request.x.type, isa), Layout::nhwc}) {
+    Images images = request;
     for (TensorDesc* desc : {&images.x, &images.y}) {
       desc->layout = layout;
       desc->type = compute_type(desc->type, isa);

@@ -11,17 +11,17 @@ namespace {
 // Separate nodes convert f16: oneDNN cannot on every processor.
 bool is_narrow(DataType type) { return type == DataType::bf16; }
 
-bool differs(const TensorDesc& planned, const TensorDesc& asked) {
-  return planned.type == DataType::f32 && is_narrow(asked.type);
+bool differs(const TensorDesc& planned, const TensorDesc& request) {
+  return planned.type == DataType::f32 && is_narrow(request.type);
 }
 
-// Calls visit(operand, planned, asked) for each operand of one side whose descriptions differ.
+// Calls visit(operand, planned, request) for each operand of one side whose descriptions differ.
 template <class Visit>
-void each_difference(const std::vector<TensorDesc>& planned, const std::vector<TensorDesc>& asked,
+void each_difference(const std::vector<TensorDesc>& planned, const std::vector<TensorDesc>& request,
                      const Visit& visit) {
   for (std::size_t i = 0; i < planned.size(); ++i) {
-    if (differs(planned[i], asked[i])) {
-      visit(i, planned[i], asked[i]);
+    if (differs(planned[i], request[i])) {
+      visit(i, planned[i], request[i]);
     }
   }
 }
@@ -41,26 +41,27 @@ std::vector<TensorView> views_of(const std::vector<TensorDesc>& descs) {
 
 }  // namespace
 
-bool is_widened(const Plan& plan, const Signature& asked) {
-  return !std::equal(plan.spec.in.begin(), plan.spec.in.end(), asked.in.begin(),
+bool is_widened(const Plan& plan, const Signature& request) {
+  return !std::equal(plan.spec.in.begin(), plan.spec.in.end(), request.in.begin(),
                      [](const auto& p, const auto& a) { return !differs(p, a); }) ||
-         !std::equal(plan.spec.out.begin(), plan.spec.out.end(), asked.out.begin(),
+         !std::equal(plan.spec.out.begin(), plan.spec.out.end(), request.out.begin(),
                      [](const auto& p, const auto& a) { return !differs(p, a); });
 }
 
-KernelSpec widened_spec(const Plan& plan, const Signature& asked, const dnnl::engine& engine) {
+KernelSpec widened_spec(const Plan& plan, const Signature& request, const dnnl::engine& engine) {
   KernelSpec spec = plan.spec;
-  if (!is_widened(plan, asked)) {
+  if (!is_widened(plan, request)) {
     return spec;
   }
   spec.workspace = aligned(spec.workspace);
-  each_difference(plan.spec.in, asked.in, [&](std::size_t i, const auto& wide, const auto& narrow) {
-    spec.in[i] = with_type(wide, narrow.type);
-    spec.workspace += aligned(wide.bytes());
-    check(plan_reorder(spec.in[i], wide, engine).spec.workspace == 0,
-          "onednn: a change of type that needs scratch memory");
-  });
-  each_difference(plan.spec.out, asked.out,
+  each_difference(plan.spec.in, request.in,
+                  [&](std::size_t i, const auto& wide, const auto& narrow) {
+                    spec.in[i] = with_type(wide, narrow.type);
+                    spec.workspace += aligned(wide.bytes());
+                    check(plan_reorder(spec.in[i], wide, engine).spec.workspace == 0,
+                          "onednn: a change of type that needs scratch memory");
+                  });
+  each_difference(plan.spec.out, request.out,
                   [&](std::size_t i, const auto& wide, const auto& narrow) {
                     spec.out[i] = with_type(wide, narrow.type);
                     spec.workspace += aligned(wide.bytes());

@@ -11,11 +11,11 @@ namespace cnn::layers::cpu {
 
 // Returns whether an operand of the plan is wider than requested: stored narrow, converted in the
 // kernel.
-bool is_widened(const Plan& plan, const Signature& asked);
+bool is_widened(const Plan& plan, const Signature& request);
 
 // Returns the spec of a WidenedKernel: the plan's, with the requested types, and workspace for wide
 // copies.
-KernelSpec widened_spec(const Plan& plan, const Signature& asked, const dnnl::engine& engine);
+KernelSpec widened_spec(const Plan& plan, const Signature& request, const dnnl::engine& engine);
 
 // Reorders each narrow input into the workspace, runs the primitive, and reorders each output.
 class WidenedKernel final : public Kernel {

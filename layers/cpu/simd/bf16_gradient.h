@@ -43,8 +43,8 @@ struct Bf16Gradient {
 
 // Null in sets that lack the instruction.
 struct Bf16GradientFunctions {
-  void (*pack)(const Bf16PackRows& of) = nullptr;
-  void (*multiply)(const Bf16Gradient& of) = nullptr;
+  void (*pack)(const Bf16PackRows& rows) = nullptr;
+  void (*multiply)(const Bf16Gradient& gradient) = nullptr;
 };
 
 }  // namespace cnn::layers::cpu

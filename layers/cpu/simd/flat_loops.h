@@ -103,29 +103,30 @@ struct FlatLoops {
   }
 
   template <class Store>
-  static void add_arrays(const AddArrays& of, Store) {
-    const T* const* x = reinterpret_cast<const T* const*>(of.x);
-    T* y = static_cast<T*>(of.y);
+  static void add_arrays(const AddArrays& arrays, Store) {
+    const T* const* x = reinterpret_cast<const T* const*>(arrays.x);
+    T* y = static_cast<T*>(arrays.y);
     // Without a ReLU the bound is -infinity; max keeps a NaN in its second operand.
-    const auto bound = V::set(of.relu ? 0 : -__builtin_inff());
-    if (of.inputs == 2) {  // the most frequent case
+    const auto bound = V::set(arrays.relu ? 0 : -__builtin_inff());
+    if (arrays.inputs == 2) {  // the most frequent case
       const T *a = x[0], *b = x[1];
-      each_vector<V>(of.n, [&](std::int64_t i, auto lanes) {
+      each_vector<V>(arrays.n, [&](std::int64_t i, auto lanes) {
         Store::store(y + i, V::max(bound, V::load(a + i, lanes) + V::load(b + i, lanes)), lanes);
       });
       return;
     }
-    each_vector<V>(of.n, [&](std::int64_t i, auto lanes) {
+    each_vector<V>(arrays.n, [&](std::int64_t i, auto lanes) {
       auto sum = V::load(x[0] + i, lanes);
-      for (std::int64_t k = 1; k < of.inputs; ++k) {
+      for (std::int64_t k = 1; k < arrays.inputs; ++k) {
         sum = sum + V::load(x[k] + i, lanes);
       }
       Store::store(y + i, V::max(bound, sum), lanes);
     });
   }
 
-  static void add(const AddArrays& of) {
-    with_store<V, T>(of.stream, of.y, V::width, [&](auto store) { add_arrays(of, store); });
+  static void add(const AddArrays& arrays) {
+    with_store<V, T>(arrays.stream, arrays.y, V::width,
+                     [&](auto store) { add_arrays(arrays, store); });
   }
 
   static void scale(const void* from, void* to, std::int64_t n, float factor) {

@@ -79,7 +79,7 @@ struct AddArrays {
 struct TypedLoops {
   void (*relu)(const void* x, void* y, std::int64_t n, float limit);
   void (*relu_backward)(const void* dy, const void* y, void* dx, std::int64_t n, float limit);
-  void (*add)(const AddArrays& of);
+  void (*add)(const AddArrays& arrays);
   void (*scale)(const void* x, void* y, std::int64_t n, float factor);
   void (*fill)(void* y, std::int64_t n, float value);
   void (*affine_f32)(const float* x, void* y, std::int64_t n, const float* scale_and_shift);
@@ -90,11 +90,11 @@ struct TypedLoops {
   // Adds the rows of x to the moments; sums[c] += sum of column c.
   void (*moments)(const void* x, std::int64_t rows, std::int64_t columns, Moments& moments);
   void (*column_sums)(const void* x, std::int64_t rows, std::int64_t columns, float* sums);
-  void (*normalise)(const NormaliseRows& of);
+  void (*normalise)(const NormaliseRows& rows);
   // sums[0..columns) += sum of g, sums[columns..2 columns) += sum of g (x - mean). scratch: 2 x
   // columns floats.
-  void (*gradient_sums)(const NormaliseGradientRows& of, double* sums, float* scratch);
-  void (*gradient)(const NormaliseGradientRows& of);
+  void (*gradient_sums)(const NormaliseGradientRows& rows, double* sums, float* scratch);
+  void (*gradient)(const NormaliseGradientRows& rows);
   // Fills each row of y with values[columns].
   void (*repeat)(const float* values, void* y, std::int64_t rows, std::int64_t columns);
 };
@@ -121,7 +121,7 @@ struct Loops {
   const char* name;  // "avx2", "avx512", "avx512_bf16"
   TypedLoops f32, bf16;
   WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
-  void (*pointwise_gradient)(const PointwiseGradient& of);
+  void (*pointwise_gradient)(const PointwiseGradient& gradient);
   Bf16GradientFunctions bf16_gradient;
   // The four update rules return the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);

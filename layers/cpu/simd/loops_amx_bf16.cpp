@@ -26,10 +26,10 @@ alignas(64) constexpr Word zero_pixel[tile_channels] = {};
 
 // The first channels of the 32 pixels of a step, then of their next block of channels.
 struct Pixels {
-  Pixels(const TilePack& of, std::int64_t step) {
+  Pixels(const TilePack& pack, std::int64_t step) {
     for (std::int64_t i = 0; i < tile_pixels; ++i) {
-      const std::int64_t pixel = of.pixels[step * tile_pixels + i];
-      from[i] = pixel < 0 ? zero_pixel : of.image + pixel * of.channels;
+      const std::int64_t pixel = pack.pixels[step * tile_pixels + i];
+      from[i] = pixel < 0 ? zero_pixel : pack.image + pixel * pack.channels;
       next[i] = pixel < 0 ? 0 : tile_channels;
     }
   }
@@ -80,15 +80,15 @@ void transpose_eight(const Word* const* from, std::int64_t channel, Word* to) {
   }
 }
 
-void pack_rows(const TilePack& of) {
-  for (std::int64_t step = 0; step < of.steps; ++step) {
-    Pixels pixels(of, step);
-    Word* to = of.to + step * tile_words;
-    for (std::int64_t block = 0; block < of.blocks; ++block) {
+void pack_rows(const TilePack& pack) {
+  for (std::int64_t step = 0; step < pack.steps; ++step) {
+    Pixels pixels(pack, step);
+    Word* to = pack.to + step * tile_words;
+    for (std::int64_t block = 0; block < pack.blocks; ++block) {
       transpose_eight(pixels.from, 0, to);
       transpose_eight(pixels.from, 8, to + 8 * tile_row);
       pixels.go_on();
-      to += of.to_block;
+      to += pack.to_block;
     }
   }
 }
@@ -97,15 +97,15 @@ __m256i load_block(const Word* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-void pack_pairs(const TilePack& of) {
+void pack_pairs(const TilePack& pack) {
   alignas(64) static constexpr Word order[32]{0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                               21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                               11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const __m512i zip = _mm512_load_si512(order);
-  for (std::int64_t step = 0; step < of.steps; ++step) {
-    Pixels pixels(of, step);
-    Word* to = of.to + step * tile_words;
-    for (std::int64_t block = 0; block < of.blocks; ++block) {
+  for (std::int64_t step = 0; step < pack.steps; ++step) {
+    Pixels pixels(pack, step);
+    Word* to = pack.to + step * tile_words;
+    for (std::int64_t block = 0; block < pack.blocks; ++block) {
 #pragma GCC unroll 16
       for (std::int64_t pair = 0; pair < tile_pixels / 2; ++pair) {
         const __m512i both =
@@ -114,7 +114,7 @@ void pack_pairs(const TilePack& of) {
         _mm512_store_si512(to + pair * tile_row, _mm512_permutexvar_epi16(zip, both));
       }
       pixels.go_on();
-      to += of.to_block;
+      to += pack.to_block;
     }
   }
 }
@@ -129,45 +129,45 @@ struct Product {
 };
 
 template <int ins, int outs>
-void load_sums(const Product& of, const TileGradient& all) {
-  if (!of.add) {
+void load_sums(const Product& product, const TileGradient& all) {
+  if (!product.add) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     return;
   }
-  _tile_loadd(0, of.sums, row_bytes);
+  _tile_loadd(0, product.sums, row_bytes);
   if constexpr (ins == 2) {
-    _tile_loadd(1, of.sums + of.next_in, row_bytes);
+    _tile_loadd(1, product.sums + product.next_in, row_bytes);
   }
   if constexpr (outs == 2) {
-    _tile_loadd(2, of.sums + all.sums_of_out_block, row_bytes);
+    _tile_loadd(2, product.sums + all.sums_of_out_block, row_bytes);
     if constexpr (ins == 2) {
-      _tile_loadd(3, of.sums + all.sums_of_out_block + of.next_in, row_bytes);
+      _tile_loadd(3, product.sums + all.sums_of_out_block + product.next_in, row_bytes);
     }
   }
 }
 
 template <int ins, int outs>
-void store_sums(const Product& of, const TileGradient& all) {
-  _tile_stored(0, of.sums, row_bytes);
+void store_sums(const Product& product, const TileGradient& all) {
+  _tile_stored(0, product.sums, row_bytes);
   if constexpr (ins == 2) {
-    _tile_stored(1, of.sums + of.next_in, row_bytes);
+    _tile_stored(1, product.sums + product.next_in, row_bytes);
   }
   if constexpr (outs == 2) {
-    _tile_stored(2, of.sums + all.sums_of_out_block, row_bytes);
+    _tile_stored(2, product.sums + all.sums_of_out_block, row_bytes);
     if constexpr (ins == 2) {
-      _tile_stored(3, of.sums + all.sums_of_out_block + of.next_in, row_bytes);
+      _tile_stored(3, product.sums + all.sums_of_out_block + product.next_in, row_bytes);
     }
   }
 }
 
 template <int ins, int outs>
-void multiply_tap(const Product& of, const TileGradient& all) {
-  load_sums<ins, outs>(of, all);
-  const Word *x = of.x, *dy = of.dy;
-  for (std::int64_t step = of.steps; step > 0; --step) {
+void multiply_tap(const Product& product, const TileGradient& all) {
+  load_sums<ins, outs>(product, all);
+  const Word *x = product.x, *dy = product.dy;
+  for (std::int64_t step = product.steps; step > 0; --step) {
     _tile_loadd(4, x, row_bytes);
     _tile_loadd(6, dy, row_bytes);
     _tile_dpbf16ps(0, 4, 6);
@@ -185,43 +185,45 @@ void multiply_tap(const Product& of, const TileGradient& all) {
     x += tile_words;
     dy += tile_words;
   }
-  store_sums<ins, outs>(of, all);
+  store_sums<ins, outs>(product, all);
 }
 
 // All taps of up to two blocks of inputs and of outputs, for the steps of a chunk.
-void multiply_blocks(const TileGradient& of, std::int64_t out, std::int64_t in, std::int64_t first,
-                     std::int64_t steps) {
+void multiply_blocks(const TileGradient& gradient, std::int64_t out, std::int64_t in,
+                     std::int64_t first, std::int64_t steps) {
   using Kernel = void (*)(const Product&, const TileGradient&);
   constexpr Kernel kernels[2][2]{{multiply_tap<1, 1>, multiply_tap<1, 2>},
                                  {multiply_tap<2, 1>, multiply_tap<2, 2>}};
-  const Kernel kernel = kernels[of.in_blocks - in > 1 ? 1 : 0][of.out_blocks - out > 1 ? 1 : 0];
-  const Word* const x = of.x + in * of.x_block + first * tile_words;
-  const Word* const dy = of.dy + out * of.dy_block + first * tile_words;
+  const Kernel kernel =
+      kernels[gradient.in_blocks - in > 1 ? 1 : 0][gradient.out_blocks - out > 1 ? 1 : 0];
+  const Word* const x = gradient.x + in * gradient.x_block + first * tile_words;
+  const Word* const dy = gradient.dy + out * gradient.dy_block + first * tile_words;
   Product product{.x = x,
                   .dy = dy,
                   .steps = steps,
-                  .sums = of.sums + out * of.sums_of_out_block + in * of.tap_count * tile_sums,
-                  .next_in = of.tap_count * tile_sums,
-                  .add = of.add || first > 0};
-  for (std::int64_t tap = 0; tap < of.tap_count; ++tap) {
-    product.x = x + of.taps[tap].x;
-    product.dy = dy + of.taps[tap].dy;
-    kernel(product, of);
+                  .sums = gradient.sums + out * gradient.sums_of_out_block +
+                          in * gradient.tap_count * tile_sums,
+                  .next_in = gradient.tap_count * tile_sums,
+                  .add = gradient.add || first > 0};
+  for (std::int64_t tap = 0; tap < gradient.tap_count; ++tap) {
+    product.x = x + gradient.taps[tap].x;
+    product.dy = dy + gradient.taps[tap].dy;
+    kernel(product, gradient);
     product.sums += tile_sums;
   }
 }
 
 // Takes the steps in chunks of about equal size. The rows of a chunk of two blocks of inputs stay
 // in the first-level cache while all outputs pass.
-void multiply(const TileGradient& of) {
+void multiply(const TileGradient& gradient) {
   _tile_loadconfig(&full_tiles);
-  const std::int64_t chunks = (of.steps + max_steps_of_chunk - 1) / max_steps_of_chunk;
+  const std::int64_t chunks = (gradient.steps + max_steps_of_chunk - 1) / max_steps_of_chunk;
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::int64_t first = of.steps * chunk / chunks;
-    const std::int64_t steps = of.steps * (chunk + 1) / chunks - first;
-    for (std::int64_t in = 0; in < of.in_blocks; in += 2) {
-      for (std::int64_t out = 0; out < of.out_blocks; out += 2) {
-        multiply_blocks(of, out, in, first, steps);
+    const std::int64_t first = gradient.steps * chunk / chunks;
+    const std::int64_t steps = gradient.steps * (chunk + 1) / chunks - first;
+    for (std::int64_t in = 0; in < gradient.in_blocks; in += 2) {
+      for (std::int64_t out = 0; out < gradient.out_blocks; out += 2) {
+        multiply_blocks(gradient, out, in, first, steps);
       }
     }
   }

@@ -43,27 +43,27 @@ void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
 // calls are more than the compiler inlines by itself, and a call for each vector takes longer than
 // its work.
 template <class Step>
-[[gnu::always_inline]] inline void each_row(const Streams& of, const Step& step) {
-  if (of.apart == 0) {
-    step(of.first, 0);
+[[gnu::always_inline]] inline void each_row(const Streams& streams, const Step& step) {
+  if (streams.apart == 0) {
+    step(streams.first, 0);
     return;
   }
-  for (std::int64_t row = of.first; row < of.end; row += of.stride) {
+  for (std::int64_t row = streams.first; row < streams.end; row += streams.stride) {
     step(row, 0);
-    step(row + of.apart, 1);
-    step(row + 2 * of.apart, 2);
-    step(row + 3 * of.apart, 3);
+    step(row + streams.apart, 1);
+    step(row + 2 * streams.apart, 2);
+    step(row + 3 * streams.apart, 3);
   }
 }
 
 // One sum per stream, so that additions do not depend on each other.
 template <class V>
 struct FourSums {
-  typename V::Float of[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
+  typename V::Float parts[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
 
   template <class Lanes>
   void add_to(float* total, Lanes lanes) const {
-    const auto sum = (of[0] + of[1]) + (of[2] + of[3]);
+    const auto sum = (parts[0] + parts[1]) + (parts[2] + parts[3]);
     V::store(total, V::load(total, lanes) + sum, lanes);
   }
 };
@@ -83,7 +83,7 @@ struct MatrixLoops {
       FourSums<V> sum;
       each_row(
           streams, [&](std::int64_t r, int k) __attribute__((always_inline)) {
-            sum.of[k] = sum.of[k] + V::load(x + r * columns + c, lanes);
+            sum.parts[k] = sum.parts[k] + V::load(x + r * columns + c, lanes);
           });
       sum.add_to(sums + c, lanes);
     });
@@ -98,8 +98,8 @@ struct MatrixLoops {
       each_row(
           streams, [&](std::int64_t r, int k) __attribute__((always_inline)) {
             const auto distance = V::load(x + r * columns + c, lanes) - centre;
-            sum.of[k] = sum.of[k] + distance;
-            squares.of[k] = V::fma(distance, distance, squares.of[k]);
+            sum.parts[k] = sum.parts[k] + distance;
+            squares.parts[k] = V::fma(distance, distance, squares.parts[k]);
           });
       sum.add_to(sums + c, lanes);
       squares.add_to(sums + columns + c, lanes);
@@ -153,8 +153,11 @@ struct MatrixLoops {
 
   // The gate bits of one vector of columns.
   struct GateColumn {
-    GateColumn(const GateBits& of, std::int64_t c)
-        : first(of.data + c / 8 * of.byte), row(of.row), byte(of.byte), bytes(of.bytes - c / 8) {}
+    GateColumn(const GateBits& bits, std::int64_t c)
+        : first(bits.data + c / 8 * bits.byte),
+          row(bits.row),
+          byte(bits.byte),
+          bytes(bits.bytes - c / 8) {}
     unsigned load(std::int64_t r) const { return bits_at<V>(first + r * row, byte, bytes); }
     void store(std::int64_t r, unsigned bits) const {
       set_bits_at<V>(first + r * row, byte, bytes, bits);
@@ -164,18 +167,18 @@ struct MatrixLoops {
   };
 
   template <bool with_residual, bool masked, class Store>
-  static void normalise_rows(const NormaliseRows& of, Store) {
-    const T* x = static_cast<const T*>(of.x);
-    const T* residual = static_cast<const T*>(of.residual);
-    T* y = static_cast<T*>(of.y);
-    const std::int64_t columns = of.columns;
-    const auto bound = V::set(of.relu ? 0 : -__builtin_inff());
-    each_tile<V>(of.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
-      const auto mean = V::load(of.mean + c, lanes);
-      const auto scale = V::load(of.scale + c, lanes);
-      const auto rest = V::load(of.scale_rest + c, lanes);
-      const auto shift = V::load(of.shift + c, lanes);
-      const GateColumn gate(of.mask, c);
+  static void normalise_rows(const NormaliseRows& rows, Store) {
+    const T* x = static_cast<const T*>(rows.x);
+    const T* residual = static_cast<const T*>(rows.residual);
+    T* y = static_cast<T*>(rows.y);
+    const std::int64_t columns = rows.columns;
+    const auto bound = V::set(rows.relu ? 0 : -__builtin_inff());
+    each_tile<V>(rows.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const auto mean = V::load(rows.mean + c, lanes);
+      const auto scale = V::load(rows.scale + c, lanes);
+      const auto rest = V::load(rows.scale_rest + c, lanes);
+      const auto shift = V::load(rows.shift + c, lanes);
+      const GateColumn gate(rows.mask, c);
       each_row(
           streams, [&](std::int64_t r, int) __attribute__((always_inline)) {
             const std::int64_t at = r * columns + c;
@@ -192,14 +195,14 @@ struct MatrixLoops {
     });
   }
 
-  static void normalise(const NormaliseRows& of) {
-    with_store<V, T>(of.stream, of.y, of.columns, [&](auto store) {
-      if (of.mask.data != nullptr) {
-        normalise_rows<true, true>(of, store);
-      } else if (of.residual != nullptr) {
-        normalise_rows<true, false>(of, store);
+  static void normalise(const NormaliseRows& rows) {
+    with_store<V, T>(rows.stream, rows.y, rows.columns, [&](auto store) {
+      if (rows.mask.data != nullptr) {
+        normalise_rows<true, true>(rows, store);
+      } else if (rows.residual != nullptr) {
+        normalise_rows<true, false>(rows, store);
       } else {
-        normalise_rows<false, false>(of, store);
+        normalise_rows<false, false>(rows, store);
       }
     });
   }
@@ -207,28 +210,28 @@ struct MatrixLoops {
   // The per-channel part of a gate, applied to one vector. joined: adds two gradients.
   template <Gate kind, bool joined, class Lanes>
   struct Gated {
-    Gated(const NormaliseGradientRows& of, std::int64_t c, Lanes l)
-        : mean(V::load(of.mean + c, l)),
-          scale(V::load(of.scale + c, l)),
-          rest(V::load(of.scale_rest + c, l)),
-          shift(V::load(of.shift + c, l)),
-          bits(of.mask, c),
+    Gated(const NormaliseGradientRows& rows, std::int64_t c, Lanes l)
+        : mean(V::load(rows.mean + c, l)),
+          scale(V::load(rows.scale + c, l)),
+          rest(V::load(rows.scale_rest + c, l)),
+          shift(V::load(rows.shift + c, l)),
+          bits(rows.mask, c),
           column(c),
           lanes(l) {}
     // distance: x - mean.
-    [[gnu::always_inline]] typename V::Float operator()(const NormaliseGradientRows& of,
+    [[gnu::always_inline]] typename V::Float operator()(const NormaliseGradientRows& rows,
                                                         std::int64_t row,
                                                         typename V::Float distance) const {
-      const std::int64_t at = row * of.columns + column;
-      auto dy = V::load(static_cast<const T*>(of.dy) + at, lanes);
+      const std::int64_t at = row * rows.columns + column;
+      auto dy = V::load(static_cast<const T*>(rows.dy) + at, lanes);
       if constexpr (joined) {
-        dy = dy + V::load(static_cast<const T*>(of.dy2) + at, lanes);
+        dy = dy + V::load(static_cast<const T*>(rows.dy2) + at, lanes);
       }
       if constexpr (kind == Gate::recomputed) {  // the same expression as in normalise()
         const auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
         return V::gated(dy, value, V::set(rounds_to_zero));
       } else if constexpr (kind == Gate::output) {
-        return V::gated(dy, V::load(static_cast<const T*>(of.y) + at, lanes), V::zero());
+        return V::gated(dy, V::load(static_cast<const T*>(rows.y) + at, lanes), V::zero());
       } else if constexpr (kind == Gate::mask) {
         return V::gated(dy, bits.load(row));
       } else {
@@ -243,19 +246,19 @@ struct MatrixLoops {
 
   // Calls run(gate, joined) with both as std::integral_constant.
   template <class Run>
-  static void with_gate(const NormaliseGradientRows& of, const Run& run) {
+  static void with_gate(const NormaliseGradientRows& rows, const Run& run) {
     const auto with_kind = [&](auto kind) {
-      if (of.dy2 != nullptr) {
+      if (rows.dy2 != nullptr) {
         run(kind, std::true_type{});
       } else {
         run(kind, std::false_type{});
       }
     };
-    if (of.gate == Gate::open) {
+    if (rows.gate == Gate::open) {
       with_kind(std::integral_constant<Gate, Gate::open>{});
-    } else if (of.gate == Gate::recomputed) {
+    } else if (rows.gate == Gate::recomputed) {
       with_kind(std::integral_constant<Gate, Gate::recomputed>{});
-    } else if (of.gate == Gate::output) {
+    } else if (rows.gate == Gate::output) {
       with_kind(std::integral_constant<Gate, Gate::output>{});
     } else {
       with_kind(std::integral_constant<Gate, Gate::mask>{});
@@ -267,75 +270,75 @@ struct MatrixLoops {
   }
 
   template <Gate kind, bool joined, class Store>
-  static void block_gradient_sums(const NormaliseGradientRows& of, std::int64_t block,
-                                  std::int64_t rows, float* sums, Store) {
-    const std::int64_t columns = of.columns;
-    const T* x = static_cast<const T*>(of.x);
-    T* passed = static_cast<T*>(of.g);
+  static void block_gradient_sums(const NormaliseGradientRows& normalise_gradient_rows,
+                                  std::int64_t block, std::int64_t rows, float* sums, Store) {
+    const std::int64_t columns = normalise_gradient_rows.columns;
+    const T* x = static_cast<const T*>(normalise_gradient_rows.x);
+    T* passed = static_cast<T*>(normalise_gradient_rows.g);
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
-      const Gated<kind, joined, decltype(lanes)> gated(of, c, lanes);
+      const Gated<kind, joined, decltype(lanes)> gated(normalise_gradient_rows, c, lanes);
       FourSums<V> sum, products;
       each_row(
           streams, [&](std::int64_t r, int k) __attribute__((always_inline)) {
             const std::int64_t at = (block + r) * columns + c;
             const auto distance = V::load(x + at, lanes) - gated.mean;
-            const auto g = gated(of, block + r, distance);
+            const auto g = gated(normalise_gradient_rows, block + r, distance);
             if constexpr (stores_gradient(kind)) {
               Store::store(passed + at, g, lanes);
             }
-            sum.of[k] = sum.of[k] + g;
-            products.of[k] = V::fma(g, distance, products.of[k]);
+            sum.parts[k] = sum.parts[k] + g;
+            products.parts[k] = V::fma(g, distance, products.parts[k]);
           });
       sum.add_to(sums + c, lanes);
       products.add_to(sums + columns + c, lanes);
     });
   }
 
-  static void gradient_sums(const NormaliseGradientRows& of, double* sums, float* scratch) {
-    const std::int64_t most = block_rows(of.columns);
-    for (std::int64_t row = 0; row < of.rows; row += most) {
-      const std::int64_t block = of.rows - row < most ? of.rows - row : most;
-      for (std::int64_t c = 0; c < 2 * of.columns; ++c) {
+  static void gradient_sums(const NormaliseGradientRows& rows, double* sums, float* scratch) {
+    const std::int64_t most = block_rows(rows.columns);
+    for (std::int64_t row = 0; row < rows.rows; row += most) {
+      const std::int64_t block = rows.rows - row < most ? rows.rows - row : most;
+      for (std::int64_t c = 0; c < 2 * rows.columns; ++c) {
         scratch[c] = 0;
       }
-      with_gate(of, [&](auto gate, auto joined) {
+      with_gate(rows, [&](auto gate, auto joined) {
         if constexpr (stores_gradient(gate)) {
-          with_store<V, T>(of.stream, of.g, of.columns, [&](auto store) {
-            block_gradient_sums<gate, joined>(of, row, block, scratch, store);
+          with_store<V, T>(rows.stream, rows.g, rows.columns, [&](auto store) {
+            block_gradient_sums<gate, joined>(rows, row, block, scratch, store);
           });
         } else {
-          block_gradient_sums<gate, joined>(of, row, block, scratch, Cached<V>{});
+          block_gradient_sums<gate, joined>(rows, row, block, scratch, Cached<V>{});
         }
       });
-      for (std::int64_t c = 0; c < 2 * of.columns; ++c) {
+      for (std::int64_t c = 0; c < 2 * rows.columns; ++c) {
         sums[c] += static_cast<double>(scratch[c]);
       }
     }
   }
 
   template <Gate kind, bool joined, class Store>
-  static void gradient_rows(const NormaliseGradientRows& of, Store) {
-    const std::int64_t columns = of.columns;
-    const T* x = static_cast<const T*>(of.x);
-    T* dx = static_cast<T*>(of.dx);
-    each_tile<V>(of.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
-      const Gated<kind, joined, decltype(lanes)> gated(of, c, lanes);
-      const auto slope = V::load(of.slope + c, lanes);
-      const auto offset = V::load(of.offset + c, lanes);
+  static void gradient_rows(const NormaliseGradientRows& rows, Store) {
+    const std::int64_t columns = rows.columns;
+    const T* x = static_cast<const T*>(rows.x);
+    T* dx = static_cast<T*>(rows.dx);
+    each_tile<V>(rows.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const Gated<kind, joined, decltype(lanes)> gated(rows, c, lanes);
+      const auto slope = V::load(rows.slope + c, lanes);
+      const auto offset = V::load(rows.offset + c, lanes);
       each_row(
           streams, [&](std::int64_t r, int) __attribute__((always_inline)) {
             const std::int64_t at = r * columns + c;
             const auto distance = V::load(x + at, lanes) - gated.mean;
             const auto rest = V::fma(distance, slope, offset);
-            const auto g = gated(of, r, distance);
+            const auto g = gated(rows, r, distance);
             Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
           });
     });
   }
 
-  static void gradient(const NormaliseGradientRows& of) {
-    with_store<V, T>(of.stream, of.dx, of.columns, [&](auto store) {
-      with_gate(of, [&](auto gate, auto joined) { gradient_rows<gate, joined>(of, store); });
+  static void gradient(const NormaliseGradientRows& rows) {
+    with_store<V, T>(rows.stream, rows.dx, rows.columns, [&](auto store) {
+      with_gate(rows, [&](auto gate, auto joined) { gradient_rows<gate, joined>(rows, store); });
     });
   }
 

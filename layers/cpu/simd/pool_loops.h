@@ -23,16 +23,18 @@ inline constexpr std::int64_t searched_together = 4;
 // neighbouring outputs. All windows cover the same relative rows and columns. window: of the first
 // output, at element `to`.
 template <std::int64_t count, class V, class T, class Lanes>
-void max_of_windows(const MaxPoolRow& of, const PoolWindow& window, std::int64_t channel,
+void max_of_windows(const MaxPoolRow& max_pool_row, const PoolWindow& window, std::int64_t channel,
                     std::int64_t to, Lanes lanes) {
-  const T* const x = static_cast<const T*>(of.x) + channel;
-  const std::int64_t step = of.stride_w * of.columns;
+  const T* const x = static_cast<const T*>(max_pool_row.x) + channel;
+  const std::int64_t step = max_pool_row.stride_w * max_pool_row.columns;
   const auto tap = [&](std::int64_t row, std::int64_t column) {
-    return V::set(static_cast<float>((row - of.top) * of.kernel_w + column - window.left));
+    return V::set(static_cast<float>((row - max_pool_row.top) * max_pool_row.kernel_w + column -
+                                     window.left));
   };
   typename V::Float best[count], place[count];
   typename V::Mask known[count];
-  const T* first = x + (window.first_row * of.width + window.first_column) * of.columns;
+  const T* first =
+      x + (window.first_row * max_pool_row.width + window.first_column) * max_pool_row.columns;
   const auto first_tap = tap(window.first_row, window.first_column);
 #pragma GCC unroll 4
   for (std::int64_t i = 0; i < count; ++i) {
@@ -41,44 +43,44 @@ void max_of_windows(const MaxPoolRow& of, const PoolWindow& window, std::int64_t
     known[i] = V::not_nan(best[i]);
   }
   for (std::int64_t row = window.first_row; row < window.end_row; ++row) {
-    const T* pixel = x + (row * of.width + window.first_column) * of.columns;
+    const T* pixel = x + (row * max_pool_row.width + window.first_column) * max_pool_row.columns;
     for (std::int64_t column = window.first_column; column < window.end_column; ++column) {
       const auto at = tap(row, column);
 #pragma GCC unroll 4
       for (std::int64_t i = 0; i < count; ++i) {
         V::take_larger(V::load(pixel + i * step, lanes), at, best[i], place[i], known[i]);
       }
-      pixel += of.columns;
+      pixel += max_pool_row.columns;
     }
   }
 #pragma GCC unroll 4
   for (std::int64_t i = 0; i < count; ++i) {
-    V::store(static_cast<T*>(of.y) + to + i * of.columns, best[i], lanes);
-    if (of.indices != nullptr) {
-      V::store(of.indices + to + i * of.columns, place[i], lanes);
+    V::store(static_cast<T*>(max_pool_row.y) + to + i * max_pool_row.columns, best[i], lanes);
+    if (max_pool_row.indices != nullptr) {
+      V::store(max_pool_row.indices + to + i * max_pool_row.columns, place[i], lanes);
     }
   }
 }
 
 template <class V, class T>
-void max_pool(const MaxPoolRow& of) {
+void max_pool(const MaxPoolRow& row) {
   PoolWindow window;
-  window.first_row = of.top < 0 ? 0 : of.top;
-  window.end_row = of.top + of.kernel_h < of.height ? of.top + of.kernel_h : of.height;
-  for (std::int64_t output = 0; output < of.outputs;) {
-    window.left = of.left + output * of.stride_w;
-    const std::int64_t end = window.left + of.kernel_w;
+  window.first_row = row.top < 0 ? 0 : row.top;
+  window.end_row = row.top + row.kernel_h < row.height ? row.top + row.kernel_h : row.height;
+  for (std::int64_t output = 0; output < row.outputs;) {
+    window.left = row.left + output * row.stride_w;
+    const std::int64_t end = window.left + row.kernel_w;
     window.first_column = window.left < 0 ? 0 : window.left;
-    window.end_column = end < of.width ? end : of.width;
+    window.end_column = end < row.width ? end : row.width;
     const std::int64_t last = output + searched_together;
-    const bool together = window.left >= 0 && last <= of.outputs &&
-                          of.left + (last - 1) * of.stride_w + of.kernel_w <= of.width;
-    each_vector<V>(of.columns, [&](std::int64_t channel, auto lanes) {
-      const std::int64_t to = output * of.columns + channel;
+    const bool together = window.left >= 0 && last <= row.outputs &&
+                          row.left + (last - 1) * row.stride_w + row.kernel_w <= row.width;
+    each_vector<V>(row.columns, [&](std::int64_t channel, auto lanes) {
+      const std::int64_t to = output * row.columns + channel;
       if (together) {
-        max_of_windows<searched_together, V, T>(of, window, channel, to, lanes);
+        max_of_windows<searched_together, V, T>(row, window, channel, to, lanes);
       } else {
-        max_of_windows<1, V, T>(of, window, channel, to, lanes);
+        max_of_windows<1, V, T>(row, window, channel, to, lanes);
       }
     });
     output += together ? searched_together : 1;

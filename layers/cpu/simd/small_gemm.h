@@ -31,31 +31,31 @@ class SmallGemm {
  public:
   // Multiplies in groups of rows whose sums fit the registers, all about as large, over a depth
   // whose part of b stays in the first-level cache while the groups pass over it.
-  static void multiply(const GemmTask& of) {
-    const std::int64_t parts = (of.depth + max_depth - 1) / max_depth;
-    GemmTask part = of;
+  static void multiply(const GemmTask& task) {
+    const std::int64_t parts = (task.depth + max_depth - 1) / max_depth;
+    GemmTask part = task;
     for (std::int64_t i = 0; i < parts; ++i) {
-      const std::int64_t first = of.depth * i / parts;
-      part.a = of.a + first * of.a_step;
-      part.b = of.b + first * of.b_step;
-      part.depth = of.depth * (i + 1) / parts - first;
-      part.add = of.add || i > 0;
+      const std::int64_t first = task.depth * i / parts;
+      part.a = task.a + first * task.a_step;
+      part.b = task.b + first * task.b_step;
+      part.depth = task.depth * (i + 1) / parts - first;
+      part.add = task.add || i > 0;
       multiply_block(part);
     }
   }
 
   // Does the same without cutting the depth, which is a few hundred at most.
-  static void multiply_block(const GemmTask& of) {
-    const std::int64_t groups = (of.rows + max_rows - 1) / max_rows;
-    const auto& kernels = of.a_row == 1 ? (of.columns == V::width ? narrow_unit : wide_unit)
-                                        : (of.columns == V::width ? narrow : wide);
-    GemmTask group = of;
+  static void multiply_block(const GemmTask& task) {
+    const std::int64_t groups = (task.rows + max_rows - 1) / max_rows;
+    const auto& kernels = task.a_row == 1 ? (task.columns == V::width ? narrow_unit : wide_unit)
+                                          : (task.columns == V::width ? narrow : wide);
+    GemmTask group = task;
     for (std::int64_t i = 0; i < groups; ++i) {
-      const std::int64_t first = of.rows * i / groups;
-      const std::int64_t count = of.rows * (i + 1) / groups - first;
-      group.a = of.a + first * of.a_row;
-      group.c = of.c + first * of.c_row;
-      group.prefetch = of.prefetch == nullptr ? of.a : of.prefetch + i * of.prefetch_row;
+      const std::int64_t first = task.rows * i / groups;
+      const std::int64_t count = task.rows * (i + 1) / groups - first;
+      group.a = task.a + first * task.a_row;
+      group.c = task.c + first * task.c_row;
+      group.prefetch = task.prefetch == nullptr ? task.a : task.prefetch + i * task.prefetch_row;
       kernels[static_cast<std::size_t>(count - 1)](group);
     }
   }
@@ -70,12 +70,12 @@ class SmallGemm {
 
   // unit: the rows of a are one element apart, so that one address register serves all of them.
   template <int rows, int vectors, bool unit>
-  static void kernel(const GemmTask& of) {
+  static void kernel(const GemmTask& task) {
     Float sums[rows * vectors];
-    if (of.add) {
+    if (task.add) {
 #pragma GCC unroll 24
       for (int i = 0; i < rows * vectors; ++i) {
-        sums[i] = V::load(of.c + i / vectors * of.c_row + i % vectors * of.c_vector, All{});
+        sums[i] = V::load(task.c + i / vectors * task.c_row + i % vectors * task.c_vector, All{});
       }
     } else {
 #pragma GCC unroll 24
@@ -83,12 +83,12 @@ class SmallGemm {
         sums[i] = V::zero();
       }
     }
-    const float* a = of.a;
-    const float* b = of.b;
-    [[maybe_unused]] const float* prefetch = of.prefetch;
-    const std::int64_t a_row = unit ? 1 : of.a_row, a_step = of.a_step, b_step = of.b_step,
-                       b_vector = of.b_vector;
-    for (std::int64_t d = of.depth; d > 0; --d) {
+    const float* a = task.a;
+    const float* b = task.b;
+    [[maybe_unused]] const float* prefetch = task.prefetch;
+    const std::int64_t a_row = unit ? 1 : task.a_row, a_step = task.a_step, b_step = task.b_step,
+                       b_vector = task.b_vector;
+    for (std::int64_t d = task.depth; d > 0; --d) {
       if constexpr (unit) {
         __builtin_prefetch(prefetch);
         prefetch += 16;
@@ -116,7 +116,7 @@ class SmallGemm {
     }
 #pragma GCC unroll 24
     for (int i = 0; i < rows * vectors; ++i) {
-      V::store(of.c + i / vectors * of.c_row + i % vectors * of.c_vector, sums[i], All{});
+      V::store(task.c + i / vectors * task.c_row + i % vectors * task.c_vector, sums[i], All{});
     }
   }
 

@@ -46,9 +46,9 @@ struct TileGradient {
 };
 
 struct TileGradientLoops {
-  void (*pack_rows)(const TilePack& of);
-  void (*pack_pairs)(const TilePack& of);
-  void (*multiply)(const TileGradient& of);
+  void (*pack_rows)(const TilePack& pack);
+  void (*pack_pairs)(const TilePack& pack);
+  void (*multiply)(const TileGradient& gradient);
 };
 
 // Requires a processor with AMX_BF16, and that hardware_isa() has asked the system for tiles.

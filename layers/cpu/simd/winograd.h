@@ -88,10 +88,10 @@ struct WinogradTaps {
 
 struct WinogradTypedLoops {
   // scratch: conv_scratch floats.
-  void (*convolve)(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
+  void (*convolve)(const WinogradConv& conv, std::int64_t first_tile, std::int64_t count,
                    float* scratch);
   // scratch: gradient_scratch floats.
-  void (*gradient)(const WinogradGradient& of, std::int64_t first_tile, std::int64_t count,
+  void (*gradient)(const WinogradGradient& gradient, std::int64_t first_tile, std::int64_t count,
                    float* scratch);
 };
 
@@ -103,11 +103,11 @@ struct WinogradLoops {
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
   std::int64_t (*gradient_scratch)(std::int64_t ins, std::int64_t outs, std::int64_t count);
   // Computes u for the input channels [first, last) of the convolution, multiples of 16.
-  void (*weights)(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u);
+  void (*weights)(const WinogradWeights& weights, std::int64_t first, std::int64_t last, float* u);
   // Computes taps [taps][ins][outs] from sums [points][ins][outs].
   void (*taps)(const float* sums, std::int64_t ins, std::int64_t outs, float* taps);
   // Computes dw [O][I][taps] as the sum of all parts, for 16 output channels from first_out.
-  void (*join)(const WinogradTaps& of, std::int64_t first_out, float* dw);
+  void (*join)(const WinogradTaps& taps, std::int64_t first_out, float* dw);
 };
 
 }  // namespace cnn::layers::cpu

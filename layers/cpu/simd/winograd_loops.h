@@ -83,17 +83,18 @@ struct WinogradImages {
 
   // Computes v[points][tiles][channels]: the transformed tiles of x.
   template <class Of>  // WinogradConv or WinogradGradient
-  static void tiles_in(const Of& of, const TileSpan& tiles, const ChannelSpan& channels, float* v) {
-    const WinogradImage& image = of.x_image;
-    const T* const x = static_cast<const T*>(of.x);
+  static void tiles_in(const Of& problem, const TileSpan& tiles, const ChannelSpan& channels,
+                       float* v) {
+    const WinogradImage& image = problem.x_image;
+    const T* const x = static_cast<const T*>(problem.x);
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
-    each(of.tiles, tiles, channels.count,
+    each(problem.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            float* const to = v + t * channels.count + channel;
            load<Transforms::points_h, Transforms::points_w>(
                x + place(image, tile.image, channels.first + channel), image,
-               tile_h * tile.row - of.tiles.pad_top, tile_w * tile.column - of.tiles.pad_left,
-               [&](const auto& pixel) {
+               tile_h * tile.row - problem.tiles.pad_top,
+               tile_w * tile.column - problem.tiles.pad_left, [&](const auto& pixel) {
                  Transforms::input(
                      pixel, [&](int p, Float value) { V::store(to + p * pitch, value, All{}); });
                });
@@ -102,12 +103,12 @@ struct WinogradImages {
 
   // Computes q[points][tiles][channels]: the transformed tiles of dy. For a bias gradient, the sums
   // of the tiles follow as one more point.
-  static void gradients_in(const WinogradGradient& of, const TileSpan& tiles,
+  static void gradients_in(const WinogradGradient& gradient, const TileSpan& tiles,
                            const ChannelSpan& channels, float* q) {
-    const WinogradImage& image = of.y_image;
-    const T* const dy = static_cast<const T*>(of.dy);
+    const WinogradImage& image = gradient.y_image;
+    const T* const dy = static_cast<const T*>(gradient.dy);
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
-    each(of.tiles, tiles, channels.count,
+    each(gradient.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            float* const to = q + t * channels.count + channel;
            load<tile_h, tile_w>(dy + place(image, tile.image, channels.first + channel), image,
@@ -115,7 +116,7 @@ struct WinogradImages {
                                   Transforms::output_gradient(pixel, [&](int p, Float value) {
                                     V::store(to + p * pitch, value, All{});
                                   });
-                                  if (of.bias != nullptr) {
+                                  if (gradient.bias != nullptr) {
                                     V::store(to + points * pitch, sum_of(pixel), All{});
                                   }
                                 });
@@ -123,18 +124,18 @@ struct WinogradImages {
   }
 
   // Computes the outputs of some channels from their products m, laid out as in tiles_in.
-  static void tiles_out(const WinogradConv& of, const TileSpan& tiles, const ChannelSpan& channels,
-                        const float* m) {
+  static void tiles_out(const WinogradConv& conv, const TileSpan& tiles,
+                        const ChannelSpan& channels, const float* m) {
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
-    const WinogradImage& image = of.y_image;
-    each(of.tiles, tiles, channels.count,
+    const WinogradImage& image = conv.y_image;
+    each(conv.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            Float y[tile_h * tile_w];
            const float* const from = m + t * channels.count + channel;
            Transforms::output([&](int p) { return V::load(from + p * pitch, All{}); },
                               [&](int i, Float value) { y[i] = value; });
-           if (of.bias != nullptr) {
-             const Float bias = V::load(of.bias + channels.first + channel, All{});
+           if (conv.bias != nullptr) {
+             const Float bias = V::load(conv.bias + channels.first + channel, All{});
              for (Float& each_y : y) {
                each_y = each_y + bias;
              }
@@ -146,7 +147,7 @@ struct WinogradImages {
            const std::int64_t columns = least(tile_w, image.width - column);
            for (std::int64_t i = 0; i < rows; ++i) {
              for (std::int64_t j = 0; j < columns; ++j) {
-               finish(of, at + (i * image.width + j) * image.pixel, y[tile_w * i + j]);
+               finish(conv, at + (i * image.width + j) * image.pixel, y[tile_w * i + j]);
              }
            }
          });
@@ -164,14 +165,14 @@ struct WinogradImages {
 
   static std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-  [[gnu::always_inline]] static void finish(const WinogradConv& of, std::int64_t at, Float y) {
-    if (of.residual != nullptr) {
-      y = y + V::load(static_cast<const T*>(of.residual) + at, All{});
+  [[gnu::always_inline]] static void finish(const WinogradConv& conv, std::int64_t at, Float y) {
+    if (conv.residual != nullptr) {
+      y = y + V::load(static_cast<const T*>(conv.residual) + at, All{});
     }
-    if (of.relu) {
+    if (conv.relu) {
       y = V::max(V::zero(), y);  // NaN stays
     }
-    V::store(static_cast<T*>(of.y) + at, y, All{});
+    V::store(static_cast<T*>(conv.y) + at, y, All{});
   }
 };
 
@@ -187,17 +188,17 @@ struct WinogradLoopsOver {
     return points * winograd_pitch<V>(count, ins) + (points + 1) * winograd_pitch<V>(count, outs);
   }
 
-  static void convolve(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
+  static void convolve(const WinogradConv& conv, std::int64_t first_tile, std::int64_t count,
                        float* scratch) {
-    const std::int64_t in = of.x_image.channels;
+    const std::int64_t in = conv.x_image.channels;
     float* const v = scratch;
     float* const m = scratch + points * winograd_pitch<V>(count, in);
     const TileSpan tiles{first_tile, count};
-    Images::tiles_in(of, tiles, {0, in}, v);
-    for (std::int64_t first = of.first_out; first < of.last_out; first += winograd_panel<V>) {
-      const std::int64_t left = of.last_out - first;
+    Images::tiles_in(conv, tiles, {0, in}, v);
+    for (std::int64_t first = conv.first_out; first < conv.last_out; first += winograd_panel<V>) {
+      const std::int64_t left = conv.last_out - first;
       const std::int64_t width = left < winograd_panel<V> ? left : winograd_panel<V>;
-      const float* const u = of.u + first * points * in;
+      const float* const u = conv.u + first * points * in;
       for (std::int64_t p = 0; p < points; ++p) {
         SmallGemm<V>::multiply({.a = v + p * winograd_pitch<V>(count, in),
                                 .b = u + p * in * width,
@@ -212,24 +213,24 @@ struct WinogradLoopsOver {
                                 .c_row = width,
                                 .c_vector = V::width});
       }
-      Images::tiles_out(of, tiles, {first, width}, m);
+      Images::tiles_out(conv, tiles, {first, width}, m);
     }
   }
 
-  static void gradient(const WinogradGradient& of, std::int64_t first_tile, std::int64_t count,
-                       float* scratch) {
-    const std::int64_t ins = of.ins, outs = of.outs;
+  static void gradient(const WinogradGradient& gradient, std::int64_t first_tile,
+                       std::int64_t count, float* scratch) {
+    const std::int64_t ins = gradient.ins, outs = gradient.outs;
     float* const v = scratch;
     float* const q = scratch + points * winograd_pitch<V>(count, ins);
     const TileSpan tiles{first_tile, count};
-    Images::tiles_in(of, tiles, {of.first_in, ins}, v);
-    Images::gradients_in(of, tiles, {of.first_out, outs}, q);
+    Images::tiles_in(gradient, tiles, {gradient.first_in, ins}, v);
+    Images::gradients_in(gradient, tiles, {gradient.first_out, outs}, q);
     for (std::int64_t p = 0; p < points; ++p) {
       for (std::int64_t first = 0; first < outs; first += winograd_panel<V>) {
         const std::int64_t left = outs - first;
         SmallGemm<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
                                 .b = q + p * winograd_pitch<V>(count, outs) + first,
-                                .c = of.sums + p * ins * outs + first,
+                                .c = gradient.sums + p * ins * outs + first,
                                 .rows = ins,
                                 .depth = count,
                                 .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
@@ -242,8 +243,8 @@ struct WinogradLoopsOver {
                                 .add = true});
       }
     }
-    if (of.bias != nullptr) {
-      add_bias(q, count, outs, of.bias);
+    if (gradient.bias != nullptr) {
+      add_bias(q, count, outs, gradient.bias);
     }
   }
 
@@ -268,17 +269,19 @@ struct WinogradWeightLoops {
 
   // Transforms input channels [first, last) in blocks of 16 x 16 channels, which are transposed so
   // that output channels are contiguous.
-  static void weights(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u) {
-    const std::int64_t ins = of.rotated ? of.out : of.in, outs = of.rotated ? of.in : of.out;
+  static void weights(const WinogradWeights& weights, std::int64_t first, std::int64_t last,
+                      float* u) {
+    const std::int64_t ins = weights.rotated ? weights.out : weights.in,
+                       outs = weights.rotated ? weights.in : weights.out;
     float turned[taps_of_block * block];
     for (std::int64_t in = first; in < last; in += block) {
       for (std::int64_t out = 0; out < outs; out += block) {
-        turn(of, in, out, turned);
+        turn(weights, in, out, turned);
         for (std::int64_t c = 0; c < block; ++c) {
           for (std::int64_t k = 0; k < block; k += V::width) {
             const std::int64_t panel = out / winograd_panel<V> * winograd_panel<V>;
             const std::int64_t width = least(winograd_panel<V>, outs - panel);
-            transform(turned + c * taps_of_block + k, of.rotated, ins * width,
+            transform(turned + c * taps_of_block + k, weights.rotated, ins * width,
                       u + panel * points * ins + (in + c) * width + out + k - panel);
           }
         }
@@ -295,28 +298,30 @@ struct WinogradWeightLoops {
     }
   }
 
-  static void join(const WinogradTaps& of, std::int64_t first_out, float* dw) {
-    const std::int64_t part = tap_count * of.in * of.out;
-    const std::int64_t slab = first_out / of.slab_out;
-    const std::int64_t outs = least(of.slab_out, of.out - slab * of.slab_out);
-    for (std::int64_t in = 0; in < of.in; ++in) {
-      const std::int64_t ins_before = in / of.slab_in * of.slab_in;
-      const std::int64_t ins = least(of.slab_in, of.in - ins_before);
+  static void join(const WinogradTaps& winograd_taps, std::int64_t first_out, float* dw) {
+    const std::int64_t part = tap_count * winograd_taps.in * winograd_taps.out;
+    const std::int64_t slab = first_out / winograd_taps.slab_out;
+    const std::int64_t outs =
+        least(winograd_taps.slab_out, winograd_taps.out - slab * winograd_taps.slab_out);
+    for (std::int64_t in = 0; in < winograd_taps.in; ++in) {
+      const std::int64_t ins_before = in / winograd_taps.slab_in * winograd_taps.slab_in;
+      const std::int64_t ins = least(winograd_taps.slab_in, winograd_taps.in - ins_before);
       const float* const taps =
-          of.taps + tap_count * (ins_before * of.out + slab * of.slab_out * ins);
+          winograd_taps.taps +
+          tap_count * (ins_before * winograd_taps.out + slab * winograd_taps.slab_out * ins);
       for (std::int64_t tap = 0; tap < tap_count; ++tap) {
         const float* const row =
-            taps + (tap * ins + in - ins_before) * outs + first_out - slab * of.slab_out;
+            taps + (tap * ins + in - ins_before) * outs + first_out - slab * winograd_taps.slab_out;
         float sums[block];
         for (std::int64_t k = 0; k < block; k += V::width) {
           Float sum = V::load(row + k, All{});
-          for (std::int64_t i = 1; i < of.parts; ++i) {
+          for (std::int64_t i = 1; i < winograd_taps.parts; ++i) {
             sum = sum + V::load(row + i * part + k, All{});
           }
           V::store(sums + k, sum, All{});
         }
         for (std::int64_t k = 0; k < block; ++k) {
-          dw[((first_out + k) * of.in + in) * tap_count + tap] = sums[k];
+          dw[((first_out + k) * winograd_taps.in + in) * tap_count + tap] = sums[k];
         }
       }
     }
@@ -334,10 +339,11 @@ struct WinogradWeightLoops {
   }
 
   // Writes turned[in][tap][out] of 16 x 16 channels.
-  static void turn(const WinogradWeights& of, std::int64_t in, std::int64_t out, float* turned) {
-    if (of.rotated) {
+  static void turn(const WinogradWeights& weights, std::int64_t in, std::int64_t out,
+                   float* turned) {
+    if (weights.rotated) {
       for (std::int64_t c = 0; c < block; ++c) {
-        const float* const w = of.w + ((in + c) * of.in + out) * tap_count;
+        const float* const w = weights.w + ((in + c) * weights.in + out) * tap_count;
         for (std::int64_t k = 0; k < block; ++k) {
           for (std::int64_t tap = 0; tap < tap_count; ++tap) {
             turned[(c * tap_count + tap) * block + k] = w[k * tap_count + tap];
@@ -347,7 +353,7 @@ struct WinogradWeightLoops {
       return;
     }
     for (std::int64_t k = 0; k < block; ++k) {
-      const float* const w = of.w + ((out + k) * of.in + in) * tap_count;
+      const float* const w = weights.w + ((out + k) * weights.in + in) * tap_count;
       for (std::int64_t i = 0; i < taps_of_block; ++i) {
         turned[i * block + k] = w[i];
       }

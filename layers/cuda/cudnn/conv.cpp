@@ -43,12 +43,12 @@ class CudnnEngine final : public ConvEngine {
 
 template <class Op>
 void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
-  const auto steps = [libraries](const Op& op, const Signature& asked) {
-    return steps_of(op, asked, find_in(*libraries));
+  const auto steps = [libraries](const Op& op, const Signature& request) {
+    return steps_of(op, request, find_in(*libraries));
   };
   table.add<Op>(
-      [steps](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
-        std::optional<ConvSteps> found = steps(op, asked);
+      [steps](const Op& op, const Signature& request) -> std::optional<KernelSpec> {
+        std::optional<ConvSteps> found = steps(op, request);
         return found ? std::optional(std::move(found->spec)) : std::nullopt;
       },
       [steps, libraries](const Op& op, const Signature& signature) {

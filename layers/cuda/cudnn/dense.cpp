@@ -29,12 +29,12 @@ struct DensePlan {
   bool bias_gradient = false;  // out[1] gets the column sums of in[1]
 };
 
-std::optional<DensePlan> plan_of(const Dense& op, const Signature& asked) {
-  const DataType type = asked.in[0].type;
+std::optional<DensePlan> plan_of(const Dense& op, const Signature& request) {
+  const DataType type = request.in[0].type;
   if (!is_product_type(type)) {
     return std::nullopt;
   }
-  const Shape &x = asked.in[0].shape, &w = asked.in[1].shape;
+  const Shape &x = request.in[0].shape, &w = request.in[1].shape;
   DensePlan plan{.product = {.rows = x[0],
                              .columns = w[1],
                              .inner = w[0],
@@ -44,20 +44,20 @@ std::optional<DensePlan> plan_of(const Dense& op, const Signature& asked) {
                              .relu = op.attributes.relu}};
   plan.spec.in = {matrix(x, type), matrix(w, type)};
   if (op.attributes.bias) {
-    plan.spec.in.push_back(matrix(asked.in[2].shape, type));
+    plan.spec.in.push_back(matrix(request.in[2].shape, type));
   }
-  plan.spec.out = {matrix(asked.out[0].shape, type)};
+  plan.spec.out = {matrix(request.out[0].shape, type)};
   plan.spec.workspace = product_workspace;
   return plan;
 }
 
 // Plans dx [N, K] = dy [N, M] w [K, M]^T.
-std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signature& asked) {
-  const DataType type = asked.in[0].type;
+std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signature& request) {
+  const DataType type = request.in[0].type;
   if (!is_product_type(type)) {
     return std::nullopt;
   }
-  const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape;
+  const Shape &dy = request.in[0].shape, &w = request.in[1].shape;
   DensePlan plan{.product = {.rows = dy[0],
                              .columns = w[0],
                              .inner = w[1],
@@ -65,18 +65,18 @@ std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signatur
                              .in = type,
                              .out = type}};
   plan.spec.in = {matrix(dy, type), matrix(w, type)};
-  plan.spec.out = {matrix(asked.out[0].shape, type)};
+  plan.spec.out = {matrix(request.out[0].shape, type)};
   plan.spec.workspace = product_workspace;
   return plan;
 }
 
 // Plans dw [K, M] = x [N, K]^T dy [N, M], which is f32 for operands of any type.
-std::optional<DensePlan> plan_of(const DenseBackwardWeights& op, const Signature& asked) {
-  const DataType type = asked.in[0].type;
+std::optional<DensePlan> plan_of(const DenseBackwardWeights& op, const Signature& request) {
+  const DataType type = request.in[0].type;
   if (!is_product_type(type)) {
     return std::nullopt;
   }
-  const Shape &x = asked.in[0].shape, &dy = asked.in[1].shape;
+  const Shape &x = request.in[0].shape, &dy = request.in[1].shape;
   DensePlan plan{.product = {.rows = x[1],
                              .columns = dy[1],
                              .inner = x[0],
@@ -84,11 +84,11 @@ std::optional<DensePlan> plan_of(const DenseBackwardWeights& op, const Signature
                              .in = type,
                              .out = DataType::f32}};
   plan.spec.in = {matrix(x, type), matrix(dy, type)};
-  plan.spec.out = {matrix(asked.out[0].shape, DataType::f32)};
+  plan.spec.out = {matrix(request.out[0].shape, DataType::f32)};
   plan.spec.workspace = product_workspace;
   if (op.attributes.bias) {
     plan.bias_gradient = true;
-    plan.spec.out.push_back(matrix(asked.out[1].shape, DataType::f32));
+    plan.spec.out.push_back(matrix(request.out[1].shape, DataType::f32));
     plan.spec.workspace += sum_rows_workspace(dy[0], static_cast<int>(dy[1]));
   }
   return plan;
@@ -129,8 +129,8 @@ class DenseKernel final : public Kernel {
 template <class Op>
 void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
   table.add<Op>(
-      [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
-        std::optional<DensePlan> plan = plan_of(op, asked);
+      [](const Op& op, const Signature& request) -> std::optional<KernelSpec> {
+        std::optional<DensePlan> plan = plan_of(op, request);
         return plan ? std::optional(std::move(plan->spec)) : std::nullopt;
       },
       [libraries](const Op& op, const Signature& signature) -> std::unique_ptr<Kernel> {

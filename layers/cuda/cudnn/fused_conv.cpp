@@ -40,8 +40,8 @@ class CudnnEngine final : public FusedEngine {
 template <class Op>
 void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
   table.add<Op>(
-      [libraries](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
-        std::optional<FusedSteps> steps = steps_of(op, asked, find_in(*libraries));
+      [libraries](const Op& op, const Signature& request) -> std::optional<KernelSpec> {
+        std::optional<FusedSteps> steps = steps_of(op, request, find_in(*libraries));
         return steps ? std::optional(std::move(steps->spec)) : std::nullopt;
       },
       [libraries](const Op& op, const Signature& signature) {

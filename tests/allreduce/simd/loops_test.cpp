@@ -36,9 +36,9 @@ std::vector<float> values(std::size_t n, unsigned seed) {
   return result;
 }
 
-std::vector<std::uint32_t> bits(const std::vector<float>& of) {
+std::vector<std::uint32_t> bits(const std::vector<float>& values) {
   std::vector<std::uint32_t> result;
-  for (const float value : of) {
+  for (const float value : values) {
     result.push_back(std::bit_cast<std::uint32_t>(value));
   }
   return result;
@@ -92,23 +92,25 @@ struct Case {
   Type type, round_to;  // type of all operands but the first
 };
 
-std::vector<std::vector<std::uint32_t>> sums(const Loops& loops, const Case& of) {
+std::vector<std::vector<std::uint32_t>> sums(const Loops& loops, const Case& test_case) {
   std::vector<std::vector<float>> x;
-  std::vector<std::vector<std::uint16_t>> narrow(of.count);
+  std::vector<std::vector<std::uint16_t>> narrow(test_case.count);
   std::vector<Operand> operands;
-  for (std::size_t k = 0; k < of.count; ++k) {
-    x.push_back(values(of.n, 10 + static_cast<unsigned>(k)));
-    narrow[k].resize(of.n);
-    plain_loops().narrow(x[k].data(), narrow[k].data(), of.n, of.type);
+  for (std::size_t k = 0; k < test_case.count; ++k) {
+    x.push_back(values(test_case.n, 10 + static_cast<unsigned>(k)));
+    narrow[k].resize(test_case.n);
+    plain_loops().narrow(x[k].data(), narrow[k].data(), test_case.n, test_case.type);
   }
-  for (std::size_t k = 0; k < of.count; ++k) {
-    const bool wide = k == 0 || of.type == Type::f32;
-    operands.push_back(wide ? Operand{x[k].data(), Type::f32} : Operand{narrow[k].data(), of.type});
+  for (std::size_t k = 0; k < test_case.count; ++k) {
+    const bool wide = k == 0 || test_case.type == Type::f32;
+    operands.push_back(wide ? Operand{x[k].data(), Type::f32}
+                            : Operand{narrow[k].data(), test_case.type});
   }
-  std::vector<float> beside(of.n, -1);
+  std::vector<float> beside(test_case.n, -1);
   // The first output overwrites an operand.
   const std::array<float*, 2> to{x[0].data(), beside.data()};
-  loops.sum({operands.data(), of.count, to.data(), 2, of.n, of.pairwise, 0.3F, of.round_to});
+  loops.sum({operands.data(), test_case.count, to.data(), 2, test_case.n, test_case.pairwise, 0.3F,
+             test_case.round_to});
   return {bits(x[0]), bits(beside)};
 }
 
@@ -118,8 +120,8 @@ TEST(SimdLoops, AddToTheSameBitsAsPlainLoops) {
       for (const std::size_t n : {0, 1, 7, 8, 16, 17, 100, 512, 1039}) {
         for (const bool pairwise : {false, true}) {
           for (const Type type : types) {
-            const Case of{count, n, pairwise, type, type};
-            EXPECT_EQ(sums(*loops, of), sums(plain_loops(), of))
+            const Case test_case{count, n, pairwise, type, type};
+            EXPECT_EQ(sums(*loops, test_case), sums(plain_loops(), test_case))
                 << loops->name << " " << count << " operands, " << n;
           }
         }
@@ -135,8 +137,8 @@ TEST(SimdLoops, AddInTheOrderAskedFor) {
     x[k].fill(k == 0 ? big : 1.0F);
   }
   std::vector<Operand> operands;
-  for (const auto& of : x) {
-    operands.push_back({of.data(), Type::f32});
+  for (const auto& operand : x) {
+    operands.push_back({operand.data(), Type::f32});
   }
   std::array<float, 33> out{};
   float* const to = out.data();

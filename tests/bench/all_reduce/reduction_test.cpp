@@ -99,11 +99,11 @@ TEST(Reduction, TakesNoMoreThanItsBufferHolds) {
 }
 
 // Makes the first element of a sum NaN, in only one of a rank's calls per bucket.
-void add_with_an_early_nan(const allreduce::simd::Sum& of) {
-  allreduce::simd::plain_loops().sum(of);
+void add_with_an_early_nan(const allreduce::simd::Sum& sum) {
+  allreduce::simd::plain_loops().sum(sum);
   constexpr std::size_t of_buckets = 100;  // control messages between ranks are shorter
-  if (of.n >= of_buckets) {
-    of.to[0][0] = std::numeric_limits<float>::quiet_NaN();
+  if (sum.n >= of_buckets) {
+    sum.to[0][0] = std::numeric_limits<float>::quiet_NaN();
   }
 }
 

@@ -26,7 +26,7 @@ TEST(Arguments, MayHaveOptionsAnywhere) {
   const Arguments found = parsed({"a.json", "--confidence=95", "b.json", "--", "--html", "p.html",
                                   "c.json", "--minimum_effect=1", "--json", "--markdown=s.md"});
   EXPECT_THAT(found.base, ElementsAre("a.json", "b.json"));
-  EXPECT_THAT(found.fresh, ElementsAre("c.json"));
+  EXPECT_THAT(found.candidate, ElementsAre("c.json"));
   EXPECT_DOUBLE_EQ(found.settings.confidence, 0.95);
   EXPECT_DOUBLE_EQ(found.settings.minimum_effect, 0.01);
   EXPECT_EQ(found.html, "p.html");
@@ -39,7 +39,7 @@ TEST(Arguments, TakeTwoFilesForBitsWithOrWithoutADivision) {
        {parsed({"--bits", "a", "b"}), parsed({"a", "--", "b", "--bits"})}) {
     EXPECT_TRUE(found.bits);
     EXPECT_THAT(found.base, ElementsAre("a"));
-    EXPECT_THAT(found.fresh, ElementsAre("b"));
+    EXPECT_THAT(found.candidate, ElementsAre("b"));
   }
   EXPECT_THAT(complaint({"--bits", "a"}),
               HasSubstr("--bits compares two files of --hash_file, not 1"));

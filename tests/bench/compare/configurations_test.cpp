@@ -12,9 +12,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string refusal_of_sides(std::vector<Run> base, std::vector<Run> fresh) {
+std::string refusal_of_sides(std::vector<Run> base, std::vector<Run> candidate) {
   try {
-    find_configurations(std::move(base), std::move(fresh), false);
+    find_configurations(std::move(base), std::move(candidate), false);
   } catch (const Error& error) {
     return error.what();
   }
@@ -37,7 +37,7 @@ TEST(Configurations, AreSortedOutByWhatTheRunsDo) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].label, "resnet20, 16 images");
   EXPECT_EQ(found[0].base.size(), 2U);
-  EXPECT_EQ(found[0].fresh.size(), 1U);
+  EXPECT_EQ(found[0].candidate.size(), 1U);
   EXPECT_EQ(found[1].label, "resnet50, 16 images");
 }
 

@@ -14,11 +14,11 @@ namespace {
 using Steps = std::vector<TimedStep>;
 
 struct Pair {
-  Steps base, fresh;
+  Steps base, candidate;
 
-  std::optional<double> slowdown() const { return interleaved_slowdown(base, fresh); }
+  std::optional<double> slowdown() const { return interleaved_slowdown(base, candidate); }
   double slowdown_by_medians() const {
-    return std::log(summarise(fresh).seconds / summarise(base).seconds);
+    return std::log(summarise(candidate).seconds / summarise(base).seconds);
   }
 };
 
@@ -28,11 +28,11 @@ Pair in_turns(double seconds, double ratio, const std::function<double(double)>&
   constexpr double turn = 0.5, step = 0.1;
   Pair pair;
   double now = 1000;
-  for (bool fresh = false; now < 1000 + seconds; fresh = !fresh) {
+  for (bool candidate = false; now < 1000 + seconds; candidate = !candidate) {
     for (const double start = now; now < start + turn;) {
-      const double took = step * (fresh ? ratio : 1) * machine(now - 1000);
+      const double took = step * (candidate ? ratio : 1) * machine(now - 1000);
       now += took;
-      (fresh ? pair.fresh : pair.base).push_back({.seconds = took, .ended = now});
+      (candidate ? pair.candidate : pair.base).push_back({.seconds = took, .ended = now});
     }
   }
   return pair;
@@ -60,12 +60,12 @@ TEST(TurnByTurn, IsNotMovedByDelaysOfSomeSteps) {
   // The delays hit three steps of each slice of the new program, and all of its slices in the first
   // 8 of 20 seconds. A median of steps would not reveal them.
   Pair pair = in_turns(20, 1, [](double) { return 1.0; });
-  for (std::size_t i = 0; i < pair.fresh.size(); ++i) {
-    pair.fresh[i].seconds *= i % 5 < 3 || pair.fresh[i].ended < 1008 ? 1.5 : 1;
+  for (std::size_t i = 0; i < pair.candidate.size(); ++i) {
+    pair.candidate[i].seconds *= i % 5 < 3 || pair.candidate[i].ended < 1008 ? 1.5 : 1;
   }
   EXPECT_NEAR(*pair.slowdown(), 0, 1e-12);
   EXPECT_GT(pair.slowdown_by_medians(), 0.4);
-  for (TimedStep& step : pair.fresh) {
+  for (TimedStep& step : pair.candidate) {
     step.seconds = 0.15;
   }
   EXPECT_NEAR(*pair.slowdown(), std::log(1.5), 1e-9);
@@ -74,7 +74,7 @@ TEST(TurnByTurn, IsNotMovedByDelaysOfSomeSteps) {
 TEST(TurnByTurn, NeedsTurnsAndTheirTimes) {
   EXPECT_FALSE(in_turns(4, 1, [](double) { return 1.0; }).slowdown());
   Pair one_after_the_other = in_turns(20, 1, [](double) { return 1.0; });
-  for (TimedStep& step : one_after_the_other.fresh) {
+  for (TimedStep& step : one_after_the_other.candidate) {
     step.ended += 100;
   }
   EXPECT_FALSE(one_after_the_other.slowdown());

@@ -15,7 +15,7 @@ std::vector<Finding> findings_of(std::size_t runs, double slower) {
   SyntheticRuns draws(1, {});
   return judge({{.label = "resnet20, 16 images",
                  .base = draws.draw(runs, 0.1),
-                 .fresh = draws.draw(runs, 0.1 * (1 + slower))}},
+                 .candidate = draws.draw(runs, 0.1 * (1 + slower))}},
                {});
 }
 
@@ -47,7 +47,7 @@ TEST(Tables, SayWhatASingleRunLacks) {
 TEST(Tables, HaveNoAstronomicBounds) {
   SyntheticRuns draws(1, {.drift = 0.3});
   const std::vector<Finding> findings =
-      judge({{.label = "noise", .base = draws.draw(2, 0.1), .fresh = draws.draw(2, 0.1)}},
+      judge({{.label = "noise", .base = draws.draw(2, 0.1), .candidate = draws.draw(2, 0.1)}},
             {.confidence = 0.999});
   ASSERT_GT(percent(findings.front().difference.upper(0.999)), 1e6);
   EXPECT_THAT(terminal_text(findings, {.confidence = 0.999}), HasSubstr(" to over +999 %"));

@@ -12,8 +12,8 @@ namespace {
 using testing::HasSubstr;
 using Steps = std::vector<TimedStep>;
 
-Configuration sides(std::vector<Run> base, std::vector<Run> fresh) {
-  return {.label = "synthetic", .base = std::move(base), .fresh = std::move(fresh)};
+Configuration sides(std::vector<Run> base, std::vector<Run> candidate) {
+  return {.label = "synthetic", .base = std::move(base), .candidate = std::move(candidate)};
 }
 
 struct Verdicts {
@@ -95,22 +95,22 @@ TEST(Verdict, CannotBeToldFromASingleRunASide) {
 TEST(Verdict, UsesTheDifferencesOfRunsThatTookTurns) {
   const SyntheticRuns::Machine steady{.drift = 0.002};
   SyntheticRuns draws(3, steady);
-  Runs base, fresh;
+  Runs base, candidate;
   for (int pair = 0; pair < 8; ++pair) {
     const double speed = 0.1 * (1 + 0.05 * pair);
     base.push_back(draws.draw(1, speed).front());
-    fresh.push_back(draws.draw(1, 1.03 * speed).front());
-    base.back().turns = fresh.back().turns = "turns." + std::to_string(pair);
+    candidate.push_back(draws.draw(1, 1.03 * speed).front());
+    base.back().turns = candidate.back().turns = "turns." + std::to_string(pair);
   }
-  std::reverse(fresh.begin(), fresh.end());  // pairs are matched by name, not by position
-  const Finding paired = judge({sides(base, fresh)}, {}).front();
+  std::reverse(candidate.begin(), candidate.end());  // pairs are matched by name, not by position
+  const Finding paired = judge({sides(base, candidate)}, {}).front();
   EXPECT_TRUE(paired.difference.paired);
   EXPECT_EQ(paired.verdict, Verdict::regression);
   EXPECT_NEAR(percent(paired.difference.estimate), 3, 0.5);
   EXPECT_THAT(paired.notes,
               testing::Contains(HasSubstr("8 of 8 pairs are compared by the medians")));
-  fresh.front().turns = "another";
-  const Finding loose = judge({sides(base, fresh)}, {}).front();
+  candidate.front().turns = "another";
+  const Finding loose = judge({sides(base, candidate)}, {}).front();
   EXPECT_FALSE(loose.difference.paired);
   EXPECT_EQ(loose.verdict, Verdict::inconclusive);
   EXPECT_THAT(loose.notes, testing::Contains(HasSubstr("compared as independent")));
@@ -121,12 +121,12 @@ Configuration pairs_in_turns(SyntheticRuns& draws) {
   Configuration sides{.label = "synthetic"};
   for (int pair = 0; pair < 5; ++pair) {
     sides.base.push_back(draws.draw(1, 1).front());
-    sides.fresh.push_back(draws.draw(1, 1).front());
-    Run &base = sides.base.back(), &fresh = sides.fresh.back();
-    base.turns = fresh.turns = "turns." + std::to_string(pair);
+    sides.candidate.push_back(draws.draw(1, 1).front());
+    Run &base = sides.base.back(), &candidate = sides.candidate.back();
+    base.turns = candidate.turns = "turns." + std::to_string(pair);
     for (std::size_t i = 0; i < base.steps.size(); ++i) {
       base.steps[i].ended = 2 * static_cast<double>(i) + 1;
-      fresh.steps[i].ended = base.steps[i].ended + 1;
+      candidate.steps[i].ended = base.steps[i].ended + 1;
     }
   }
   return sides;
@@ -138,17 +138,17 @@ TEST(Verdict, ComparesPairsTurnByTurn) {
   SyntheticRuns draws(4, {.drift = 0, .scatter = 0.001});
   Configuration sides = pairs_in_turns(draws);
   for (std::size_t pair = 0; pair < 5; ++pair) {
-    Steps &base = sides.base[pair].steps, &fresh = sides.fresh[pair].steps;
+    Steps &base = sides.base[pair].steps, &candidate = sides.candidate[pair].steps;
     const std::size_t half = base.size() / 2;
     for (std::size_t i = half; i < base.size(); ++i) {
       base[i].seconds *= i > half ? 1.1 : 1;
-      fresh[i].seconds *= 1.1;
+      candidate[i].seconds *= 1.1;
     }
   }
   const Finding found = judge({sides}, {}).front();
   EXPECT_EQ(found.verdict, Verdict::no_regression);
   EXPECT_NEAR(percent(found.difference.estimate), 0, 0.1);
-  EXPECT_GT(found.fresh.seconds, 1.02 * found.base.seconds)
+  EXPECT_GT(found.candidate.seconds, 1.02 * found.base.seconds)
       << "a comparison of medians would find a regression";
   EXPECT_TRUE(found.notes.empty());
 }
@@ -156,7 +156,7 @@ TEST(Verdict, ComparesPairsTurnByTurn) {
 TEST(Verdict, ComparesRunsOfDifferentTimesAsIndependent) {
   SyntheticRuns draws(4, {});
   Configuration sides = pairs_in_turns(draws);
-  for (auto& run : sides.fresh) {
+  for (auto& run : sides.candidate) {
     for (TimedStep& step : run.steps) {
       step.ended += 1000;
     }
@@ -170,7 +170,7 @@ TEST(Verdict, CountsPairsThatWereDisturbedThroughout) {
   SyntheticRuns draws(8, {.drift = 0.001, .scatter = 0.001});
   Configuration sides = pairs_in_turns(draws);
   for (std::size_t i = 0; i < sides.base[2].steps.size(); ++i) {
-    for (TimedStep* step : {&sides.base[2].steps[i], &sides.fresh[2].steps[i]}) {
+    for (TimedStep* step : {&sides.base[2].steps[i], &sides.candidate[2].steps[i]}) {
       step->seconds *= 2;
       step->disturbed = true;
     }
@@ -210,14 +210,14 @@ TEST(Verdict, CountsDisturbedRunsOnBothSidesOrOnNeither) {
   const Finding mixed =
       judge({sides(disturbed_and_quiet(6, 0, 21), disturbed_and_quiet(3, 3, 23))}, {}).front();
   EXPECT_EQ(mixed.base.counted(), 6U);
-  EXPECT_EQ(mixed.fresh.counted(), 6U);
+  EXPECT_EQ(mixed.candidate.counted(), 6U);
   EXPECT_EQ(mixed.verdict, Verdict::inconclusive);
   EXPECT_THAT(mixed.notes, testing::Contains(HasSubstr("disturbed 6 of the 6 base runs and 3 of "
                                                        "the 6 new runs: all count")));
   const Finding quiet =
       judge({sides(disturbed_and_quiet(2, 4, 21), disturbed_and_quiet(3, 3, 23))}, {}).front();
   EXPECT_EQ(quiet.base.counted(), 4U);
-  EXPECT_EQ(quiet.fresh.counted(), 3U);
+  EXPECT_EQ(quiet.candidate.counted(), 3U);
 }
 
 bool told(const Difference& difference, const Settings& settings) {

@@ -59,23 +59,23 @@ struct Asked {
   Phase phase = Phase::training;
 };
 
-Compiled compiled(const models::Model& model, const Backend& backend, const Asked& asked) {
+Compiled compiled(const models::Model& model, const Backend& backend, const Asked& request) {
   Config config;
   config.model.name = model.name;
-  config.graph.fusion = asked.fusion;
-  config.precision.use_fp16 = asked.compute == DataType::f16;
+  config.graph.fusion = request.fusion;
+  config.precision.use_fp16 = request.compute == DataType::f16;
   return compile({.config = config,
                   .model = model,
-                  .phase = asked.phase,
+                  .phase = request.phase,
                   .batch = model.batch_size,
                   .image_size = model.image_size,
-                  .compute = asked.compute,
+                  .compute = request.compute,
                   .input = {}},
                  only_rank(backend));
 }
 
-Found plan(const models::Model& model, const Backend& backend, const Asked& asked) {
-  const StepPlan plan = compiled(model, backend, asked).plan;
+Found plan(const models::Model& model, const Backend& backend, const Asked& request) {
+  const StepPlan plan = compiled(model, backend, request).plan;
   Found found;
   const std::span<const Node> nodes = plan.graph->nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -140,9 +140,9 @@ TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
     SCOPED_TRACE(std::string(name));
     const models::Model& model = models::find("imagenet", name);
     for (const DataType compute : {DataType::f16, DataType::bf16, DataType::f32}) {
-      const auto in_place = [&](Asked asked) {
-        asked.compute = compute;
-        return layers::count_in_place(*compiled(model, backend, asked).plan.graph);
+      const auto in_place = [&](Asked request) {
+        request.compute = compute;
+        return layers::count_in_place(*compiled(model, backend, request).plan.graph);
       };
       EXPECT_EQ(in_place({}).whole_nodes, 2 * count) << name_of(compute);
       EXPECT_EQ(in_place({.phase = Phase::forward_only}).whole_nodes, count) << name_of(compute);
@@ -170,9 +170,9 @@ TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
       for (const Phase phase : {Phase::training, Phase::forward_only}) {
         SCOPED_TRACE(std::string(name) + " " + std::string(name_of(compute)));
         const models::Model& model = models::find("imagenet", name);
-        const Asked asked{.compute = compute, .phase = phase};
-        const StepPlan theirs = compiled(model, backend, asked).plan;
-        const StepPlan ours = compiled(model, assumed, asked).plan;
+        const Asked request{.compute = compute, .phase = phase};
+        const StepPlan theirs = compiled(model, backend, request).plan;
+        const StepPlan ours = compiled(model, assumed, request).plan;
         ASSERT_EQ(ours.graph->nodes().size(), theirs.graph->nodes().size());
         // In f32, the engine for AlexNet's first layer has a workspace of about 400 MiB.
         const double least = name == "alexnet" && compute == DataType::f32 ? 0.5 : 0.95;

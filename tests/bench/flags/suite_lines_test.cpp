@@ -19,7 +19,7 @@ namespace {
 class SuiteLines : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(All, SuiteLines, testing::Values("quick", "lms", "exchange"),
-                         [](const auto& of) { return std::string(of.param); });
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST_P(SuiteLines, AreFlagsThatAct) {
   const auto lines =

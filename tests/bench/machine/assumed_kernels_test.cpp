@@ -16,10 +16,10 @@
 namespace cnn::bench {
 namespace {
 
-std::optional<KernelSpec> assumed(const Op& op, const Signature& asked) {
+std::optional<KernelSpec> assumed(const Op& op, const Signature& request) {
   KernelTable table;
   add_assumed_kernels(table);
-  return table.describe(op, asked);
+  return table.describe(op, request);
 }
 
 TensorDesc half_image(std::int64_t channels) {
@@ -28,19 +28,19 @@ TensorDesc half_image(std::int64_t channels) {
 
 // Returns the signature of a 1 x 1 convolution from `channels` to eight channels.
 Signature convolving(std::int64_t channels, DataType type, bool bias = false) {
-  Signature asked{.in = {half_image(channels), {.shape = {8, channels, 1, 1}}},
-                  .out = {half_image(8)}};
-  asked.in[0].type = asked.out[0].type = type;
+  Signature request{.in = {half_image(channels), {.shape = {8, channels, 1, 1}}},
+                    .out = {half_image(8)}};
+  request.in[0].type = request.out[0].type = type;
   if (bias) {
-    asked.in.push_back({.shape = {8}});
+    request.in.push_back({.shape = {8}});
   }
-  return asked;
+  return request;
 }
 
 TEST(AssumedKernels, TakeImagesWithChannelsInnermost) {
-  const Signature asked{.in = {{.shape = {2, 8, 4, 4}, .layout = Layout::nchw}},
-                        .out = {{.shape = {2, 8, 4, 4}, .layout = Layout::nchw}}};
-  const auto spec = assumed(layers::Relu(), asked);
+  const Signature request{.in = {{.shape = {2, 8, 4, 4}, .layout = Layout::nchw}},
+                          .out = {{.shape = {2, 8, 4, 4}, .layout = Layout::nchw}}};
+  const auto spec = assumed(layers::Relu(), request);
   ASSERT_TRUE(spec.has_value());
   EXPECT_EQ(spec->in[0].layout, Layout::nhwc);
   EXPECT_EQ(spec->out[0].layout, Layout::nhwc);
@@ -82,23 +82,23 @@ TEST(AssumedKernels, PadImagesOfThreeChannels) {
 }
 
 TEST(AssumedKernels, PassAReluWithoutABiasOnToAKernelOfOurs) {
-  const Signature asked = convolving(16, DataType::f16);
-  EXPECT_EQ(assumed(layers::Conv2d({.relu = true}), asked)->extra_traffic,
-            2 * asked.out[0].bytes());
+  const Signature request = convolving(16, DataType::f16);
+  EXPECT_EQ(assumed(layers::Conv2d({.relu = true}), request)->extra_traffic,
+            2 * request.out[0].bytes());
 }
 
 TEST(AssumedKernels, ReadPixelsThatLieApartOnlyWhereTheyBeginAtSixteenBytes) {
-  Signature asked = convolving(16, DataType::f16);
-  asked.in[0].pitch = 40;
-  EXPECT_EQ(assumed(layers::Conv2d({}), asked)->in[0].pitch, 40);
-  asked.in[0].pitch = 36;
-  EXPECT_EQ(assumed(layers::Conv2d({}), asked)->in[0].pitch, 0);
+  Signature request = convolving(16, DataType::f16);
+  request.in[0].pitch = 40;
+  EXPECT_EQ(assumed(layers::Conv2d({}), request)->in[0].pitch, 40);
+  request.in[0].pitch = 36;
+  EXPECT_EQ(assumed(layers::Conv2d({}), request)->in[0].pitch, 0);
 }
 
 TEST(AssumedKernels, GiveProductsTheWorkspaceOfTheLibrary) {
-  const Signature asked{.in = {{.shape = {4, 8}, .type = DataType::f16}, {.shape = {8, 16}}},
-                        .out = {{.shape = {4, 16}, .type = DataType::f16}}};
-  const auto spec = assumed(layers::Dense({.bias = false, .relu = false}), asked);
+  const Signature request{.in = {{.shape = {4, 8}, .type = DataType::f16}, {.shape = {8, 16}}},
+                          .out = {{.shape = {4, 16}, .type = DataType::f16}}};
+  const auto spec = assumed(layers::Dense({.bias = false, .relu = false}), request);
   ASSERT_TRUE(spec.has_value());
   EXPECT_EQ(spec->workspace, std::size_t{32} << 20U);
   EXPECT_EQ(spec->in[1].type, DataType::f16);
@@ -112,20 +112,20 @@ TEST(AssumedKernels, HaveNoEnginesThatDoTheWorkOfBatchNorms) {
 
 TEST(AssumedKernels, ExchangeNothingUnlessAskedTo) {
   const layers::AllReduce op(0, 1);
-  const Signature asked{.in = {{.shape = {8}}}, .out = {{.shape = {8}}}};
-  EXPECT_FALSE(assumed(op, asked).has_value());
+  const Signature request{.in = {{.shape = {8}}}, .out = {{.shape = {8}}}};
+  EXPECT_FALSE(assumed(op, request).has_value());
   KernelTable table;
   add_assumed_exchange(table);
-  const auto spec = table.describe(op, asked);
+  const auto spec = table.describe(op, request);
   ASSERT_TRUE(spec.has_value());
-  EXPECT_EQ(spec->out, asked.in) << "gradients stay in place";
+  EXPECT_EQ(spec->out, request.in) << "gradients stay in place";
 }
 
 TEST(AssumedKernels, CannotBeMade) {
   KernelTable table;
   add_assumed_kernels(table);
-  const Signature asked = convolving(16, DataType::f16);
-  const auto spec = table.describe(layers::Conv2d({}), asked);
+  const Signature request = convolving(16, DataType::f16);
+  const auto spec = table.describe(layers::Conv2d({}), request);
   ASSERT_TRUE(spec.has_value());
   EXPECT_THROW(table.make(layers::Conv2d({}), {.in = spec->in, .out = spec->out}), Error);
 }

@@ -77,8 +77,8 @@ TEST(Ceilings, CountWeightsInTheTypeInWhichTheKernelTakesThem) {
   backend.processors.caches.clear();
   backend.kernels = {};
   backend.kernels.add<layers::Dense>(
-      [&largest](const layers::Dense& /*op*/, const Signature& asked) {
-        KernelSpec spec{.in = asked.in, .out = asked.out};
+      [&largest](const layers::Dense& /*op*/, const Signature& request) {
+        KernelSpec spec{.in = request.in, .out = request.out};
         spec.in[1].type = DataType::bf16;
         largest = std::max(largest, spec.in[1].bytes());
         return std::optional(spec);
@@ -87,8 +87,8 @@ TEST(Ceilings, CountWeightsInTheTypeInWhichTheKernelTakesThem) {
         return std::make_unique<Sleeping>(std::chrono::milliseconds(1));
       });
   backend.kernels.otherwise(
-      [](const Op& /*op*/, const Signature& asked) {
-        return std::optional(KernelSpec{.in = asked.in, .out = asked.out});
+      [](const Op& /*op*/, const Signature& request) {
+        return std::optional(KernelSpec{.in = request.in, .out = request.out});
       },
       [](const Op& /*op*/, const Signature& /*signature*/) {
         return std::make_unique<Sleeping>(std::chrono::milliseconds(100));

@@ -117,9 +117,9 @@ TEST_F(WriteShards, NameADamagedFileOrLeaveItOut) {
   images_.write("train/cat/4.JPEG", "no JPEG");
   EXPECT_THAT(error_of([&] { write(job()); }),
               AllOf(HasSubstr("train/cat/4.JPEG"), HasSubstr("--skip_broken")));
-  const TemporaryFolder fresh;
+  const TemporaryFolder folder;
   ShardJob skipping = job();
-  skipping.output = fresh.path();
+  skipping.output = folder.path();
   skipping.skip_broken = true;
   const ShardProgress done = write(skipping);
   EXPECT_EQ(done.images, 9);

@@ -44,8 +44,8 @@ TEST(BoundSection, DrawsEachRunInItsColour) {
 
 TEST(MachineSection, MarksWhatIsUnlikeInTwoRuns) {
   const Json base{{"commit", "same"}, {"machine", {{"libraries", {{"oneDNN", "3.2"}}}}}};
-  const Json fresh{{"commit", "same"}, {"machine", {{"libraries", {{"oneDNN", "3.4"}}}}}};
-  const ShownRun runs[] = {{"base", "a", &base}, {"new", "b", &fresh}};
+  const Json candidate{{"commit", "same"}, {"machine", {{"libraries", {{"oneDNN", "3.4"}}}}}};
+  const ShownRun runs[] = {{"base", "a", &base}, {"new", "b", &candidate}};
   EXPECT_THAT(machine_section(runs),
               AllOf(HasSubstr("<tr class=\"unlike\"><td class=\"name\">libraries oneDNN</td><td "
                               "class=\"name\">3.2</td><td class=\"name\">3.4</td></tr>"),
@@ -53,8 +53,8 @@ TEST(MachineSection, MarksWhatIsUnlikeInTwoRuns) {
 }
 
 TEST(MachineSection, MarksWhatOnlyOneRunTells) {
-  const Json base{{"machine", {{"gpu", {{"name", "H200"}}}}}}, fresh{{"commit", "c"}};
-  const ShownRun runs[] = {{"base", "a", &base}, {"new", "b", &fresh}};
+  const Json base{{"machine", {{"gpu", {{"name", "H200"}}}}}}, candidate{{"commit", "c"}};
+  const ShownRun runs[] = {{"base", "a", &base}, {"new", "b", &candidate}};
   EXPECT_THAT(machine_section(runs),
               HasSubstr("<tr class=\"unlike\"><td class=\"name\">gpu name</td><td "
                         "class=\"name\">H200</td><td class=\"name\"></td></tr>"));

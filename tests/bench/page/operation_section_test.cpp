@@ -43,8 +43,8 @@ TEST(OperationSection, SaysHowNearItsRooflineAnOperationIs) {
 
 TEST(OperationSection, ComparesTwoRuns) {
   const Json base = operations({profiled_op("conv", 0.08), profiled_op("relu", 0.01)});
-  const Json fresh = operations({profiled_op("conv", 0.10), profiled_op("pool", 0.02)});
-  const ShownRun runs[] = {{"base", "a", &base}, {"new", "b", &fresh}};
+  const Json candidate = operations({profiled_op("conv", 0.10), profiled_op("pool", 0.02)});
+  const ShownRun runs[] = {{"base", "a", &base}, {"new", "b", &candidate}};
   const std::string table = operation_section(runs);
   EXPECT_THAT(table, AllOf(HasSubstr("<th>change</th>"), HasSubstr("<td>+25.0 %</td>")));
   const std::string relu = table.substr(table.find(">relu<"));

@@ -158,7 +158,7 @@ TEST(RunPage, LeavesOutWhatARunThatFailedNeverHad) {
 }
 
 TEST(ComparisonPage, ShowsBothSidesOfEachConfiguration) {
-  std::vector<compare::Run> base, fresh;
+  std::vector<compare::Run> base, candidate;
   for (int i = 0; i < 3; ++i) {
     base.push_back(run_of(rich_result()));
     Json slower = rich_result();
@@ -167,9 +167,9 @@ TEST(ComparisonPage, ShowsBothSidesOfEachConfiguration) {
       step["seconds"] = 1.5 * step["seconds"].get<double>() + 0.0001 * i;
       step["images_per_sec"] = 16 / step["seconds"].get<double>();
     }
-    fresh.push_back(run_of(slower));
+    candidate.push_back(run_of(slower));
   }
-  const auto configurations = compare::find_configurations(base, fresh, false);
+  const auto configurations = compare::find_configurations(base, candidate, false);
   const std::string page = comparison_page(configurations, compare::judge(configurations, {}), {});
   EXPECT_THAT(
       page,
@@ -180,7 +180,7 @@ TEST(ComparisonPage, ShowsBothSidesOfEachConfiguration) {
 
 // There are twenty time slices of one step, and the new program is slower by a tenth.
 TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
-  std::vector<compare::Run> base, fresh;
+  std::vector<compare::Run> base, candidate;
   for (int pair = 0; pair < 3; ++pair) {
     Json one = result_of(std::vector<double>(10, 0.1));
     Json other = result_of(std::vector<double>(10, 0.11 + 0.0001 * pair));
@@ -190,9 +190,10 @@ TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
       other["steps"][i]["ended"] = 101 + 2 * i;
     }
     base.push_back(run_of(one));
-    fresh.insert(fresh.begin(), run_of(other));  // pairs are matched by name, not by position
+    candidate.insert(candidate.begin(),
+                     run_of(other));  // pairs are matched by name, not by position
   }
-  const auto configurations = compare::find_configurations(base, fresh, false);
+  const auto configurations = compare::find_configurations(base, candidate, false);
   const std::string page = comparison_page(configurations, compare::judge(configurations, {}), {});
   EXPECT_THAT(
       page, AllOf(HasSubstr("Change of the step time in each pair"), HasSubstr("pair 1: +10.00 %"),
@@ -201,11 +202,11 @@ TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
 }
 
 TEST(ComparisonPage, DrawsBoundsOfNextToNothingAndSlowdownsOfAnySize) {
-  const auto page_of = [](std::vector<double> base, std::vector<double> fresh) {
+  const auto page_of = [](std::vector<double> base, std::vector<double> candidate) {
     std::vector<compare::Run> sides[2];
     for (std::size_t i = 0; i < base.size(); ++i) {
       sides[0].push_back(run_of(result_of({base[i], base[i]})));
-      sides[1].push_back(run_of(result_of({fresh[i], fresh[i]})));
+      sides[1].push_back(run_of(result_of({candidate[i], candidate[i]})));
     }
     const compare::Settings settings{.confidence = 0.999};
     const auto configurations = compare::find_configurations(sides[0], sides[1], false);

@@ -24,23 +24,23 @@ using testing::ThrowsMessage;
 using Describe = std::optional<KernelSpec> (*)(const Op&, const Signature&);
 
 // Like cuDNN's, these fused convolutions need a multiple of eight channels in f16.
-std::optional<KernelSpec> describe_as_cuda(const Op& op, const Signature& asked) {
+std::optional<KernelSpec> describe_as_cuda(const Op& op, const Signature& request) {
   if (op.name() == "fused_conv" &&
-      (asked.in[0].shape[1] % 8 != 0 || asked.in[0].type != DataType::f16)) {
+      (request.in[0].shape[1] % 8 != 0 || request.in[0].type != DataType::f16)) {
     return std::nullopt;
   }
-  return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+  return KernelSpec{.workspace = 0, .in = request.in, .out = request.out};
 }
 
 // Supports neither fusion into convolutions nor masks nor pitches.
-std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& asked) {
+std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& request) {
   const auto is_mask = [](const TensorDesc& desc) { return desc.type == DataType::u8; };
   const bool masks = op.name().starts_with("batch_norm") &&
-                     (is_mask(asked.in.back()) || is_mask(asked.out.back()));
+                     (is_mask(request.in.back()) || is_mask(request.out.back()));
   if (op.name() == "fused_conv" || masks) {
     return std::nullopt;
   }
-  KernelSpec spec{.workspace = 0, .in = asked.in, .out = asked.out};
+  KernelSpec spec{.workspace = 0, .in = request.in, .out = request.out};
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.pitch = 0;
@@ -68,24 +68,24 @@ struct Asked {
   Phase phase = Phase::training;
 };
 
-Compiled compiled(const Asked& asked) {
+Compiled compiled(const Asked& request) {
   Config config;
-  config.graph.fusion = asked.fusion;
-  config.graph.optimize = asked.optimise;
-  const models::Model& model = models::find(asked.data_set, asked.model);
+  config.graph.fusion = request.fusion;
+  config.graph.optimize = request.optimise;
+  const models::Model& model = models::find(request.data_set, request.model);
   return compile({.config = config,
                   .model = model,
-                  .phase = asked.phase,
+                  .phase = request.phase,
                   .batch = 2,
                   .image_size = model.image_size,
-                  .compute = asked.compute,
+                  .compute = request.compute,
                   .input = {}},
-                 only_rank(backend_like(asked.device)));
+                 only_rank(backend_like(request.device)));
 }
 
-std::map<std::string, std::size_t> counts(const Compiled& of) {
+std::map<std::string, std::size_t> counts(const Compiled& compiled) {
   std::map<std::string, std::size_t> result;
-  for (const Node& node : of.plan.graph->nodes()) {
+  for (const Node& node : compiled.plan.graph->nodes()) {
     ++result[std::string(node.op->name())];
   }
   return result;
@@ -164,10 +164,10 @@ TEST(Fusion, FusesConvolutionsOnlyIfThereAreNorms) {
 
 // The network has nine modules, each with a concat and, in training, a split.
 TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
-  const auto found = [](Asked asked) {
-    asked.model = "googlenet";
-    asked.data_set = "imagenet";
-    return layers::count_in_place(*compiled(asked).plan.graph);
+  const auto found = [](Asked request) {
+    request.model = "googlenet";
+    request.data_set = "imagenet";
+    return layers::count_in_place(*compiled(request).plan.graph);
   };
   for (const FusionChoice fusion :
        {FusionChoice::bn, FusionChoice::conv, FusionChoice::automatic}) {
@@ -206,19 +206,19 @@ TEST(Fusion, StoresOnlyTheEndsOfBlocksNormalisedInResnet50) {
 // At fifteen ends of blocks the gradient is a sum of two. So is the gradient of the stem's pool,
 // but no norm reads it.
 TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
-  for (const Asked& asked : {Asked{.device = "cpu",
-                            .fusion = FusionChoice::automatic,
-                            .model = "resnet50",
-                            .data_set = "imagenet"},
-                             Asked{.device = "cuda",
-                             .fusion = FusionChoice::bn,
-                             .model = "resnet50",
-                             .data_set = "imagenet"},
-                             Asked{.device = "cuda",
-                             .fusion = FusionChoice::conv,
-                             .model = "resnet50",
-                             .data_set = "imagenet"}}) {
-    const Compiled result = compiled(asked);
+  for (const Asked& request : {Asked{.device = "cpu",
+                              .fusion = FusionChoice::automatic,
+                              .model = "resnet50",
+                              .data_set = "imagenet"},
+                               Asked{.device = "cuda",
+                               .fusion = FusionChoice::bn,
+                               .model = "resnet50",
+                               .data_set = "imagenet"},
+                               Asked{.device = "cuda",
+                               .fusion = FusionChoice::conv,
+                               .model = "resnet50",
+                               .data_set = "imagenet"}}) {
+    const Compiled result = compiled(request);
     const Graph& graph = *result.plan.graph;
     const auto sums = std::ranges::count_if(graph.nodes(), [&](const Node& node) {
       return node.op->name() == "add" && graph.info(node.outputs[0]).desc.shape.rank() == 4;
@@ -227,15 +227,15 @@ TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
       const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(node.op.get());
       return norm != nullptr && norm->joined;
     });
-    EXPECT_EQ(sums, 1) << asked.device << " " << word_of(asked.fusion);
-    EXPECT_EQ(joined, 15) << asked.device << " " << word_of(asked.fusion);
+    EXPECT_EQ(sums, 1) << request.device << " " << word_of(request.fusion);
+    EXPECT_EQ(joined, 15) << request.device << " " << word_of(request.fusion);
   }
 }
 
 // A mask has one byte for eight elements of its image; no other tensor here is of bytes.
 TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
-  const auto masks = [](const Asked& asked) {
-    const Compiled result = compiled(asked);
+  const auto masks = [](const Asked& request) {
+    const Compiled result = compiled(request);
     return std::ranges::count_if(result.plan.graph->tensors(), [](const TensorInfo& info) {
       return info.desc.type == DataType::u8;
     });
@@ -247,11 +247,11 @@ TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
 }
 
 TEST(Fusion, NeedsCudaAndF16ForConvolutions) {
-  for (const Asked& asked :
+  for (const Asked& request :
        {Asked{.device = "cpu", .fusion = FusionChoice::conv, .compute = DataType::f32},
         Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::f32},
         Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::bf16}}) {
-    EXPECT_THAT([&] { compiled(asked); },
+    EXPECT_THAT([&] { compiled(request); },
                 ThrowsMessage<Error>(HasSubstr("--fusion=conv needs the CUDA backend")));
   }
 }

@@ -51,8 +51,8 @@ TEST(DeviceMemory, CountsTheTransfersOfVariablesBetweenSteps) {
   programs.main->plan.graph = graph;
   Backend backend = backend_with(0);
   backend.kernels.otherwise(
-      [](const Op&, const Signature& asked) {
-        return KernelSpec{.workspace = 500, .in = asked.in, .out = asked.out};
+      [](const Op&, const Signature& request) {
+        return KernelSpec{.workspace = 500, .in = request.in, .out = request.out};
       },
       [](const Op& op, const Signature&) { return std::make_unique<ReferenceKernel>(op); });
   EXPECT_EQ(device_memory(programs, only_rank(backend)).arena, 4032U + 500)

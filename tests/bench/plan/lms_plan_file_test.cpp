@@ -34,8 +34,8 @@ class PlanFileTest : public testing::Test {
                   .schedule = plan.schedule};
   std::string text = plan_json(saved, origin, graph).dump(1);
 
-  std::string refusal(const std::string& read, const PlanOrigin& of) const {
-    return error_of([&] { read_plan(read, of, graph); });
+  std::string refusal(const std::string& read, const PlanOrigin& origin) const {
+    return error_of([&] { read_plan(read, origin, graph); });
   }
   // Returns the file's text with one value changed.
   std::string with(const std::string& key, const Json& value) const {

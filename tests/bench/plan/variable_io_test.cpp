@@ -36,8 +36,8 @@ class ConvertKernel final : public Kernel {
 KernelTable kernels() {
   KernelTable table;
   table.otherwise(
-      [](const Op&, const Signature& asked) {
-        return KernelSpec{.workspace = workspace_bytes, .in = asked.in, .out = asked.out};
+      [](const Op&, const Signature& request) {
+        return KernelSpec{.workspace = workspace_bytes, .in = request.in, .out = request.out};
       },
       [](const Op&, const Signature&) { return std::make_unique<ConvertKernel>(); });
   return table;

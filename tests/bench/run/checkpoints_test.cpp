@@ -105,11 +105,12 @@ TEST(Checkpoints, WarnOnceOfALauncherThatKillsRanksBeforeAStepEnds) {
 }
 
 TEST(Checkpoints, AreSavedFromTheLastFinishedStepWhenTheSignalComes) {
-  std::atomic<bool> asked{false};
-  CheckpointedRun run({.kill_delay = KillDelay{10}, .asked_to_end = [&] { return asked.load(); }});
+  std::atomic<bool> request{false};
+  CheckpointedRun run(
+      {.kill_delay = KillDelay{10}, .asked_to_end = [&] { return request.load(); }});
   run.step(100);
   run.step(100);
-  asked = true;
+  request = true;
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!run.has(2) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

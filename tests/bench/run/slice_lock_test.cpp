@@ -110,11 +110,11 @@ TEST(SliceLock, AreOverForOneThatIsAskedToEndWhileItWaits) {
   const std::string path = folder / "turns";
   std::optional<SliceLock> first(std::in_place, path, no_time);
   first->begin();
-  std::atomic<bool> asked{false};
-  SliceLock second(path, no_time, [&] { return asked.load(); });
+  std::atomic<bool> request{false};
+  SliceLock second(path, no_time, [&] { return request.load(); });
   std::thread other([&] { second.begin(); });
   wait_until_somebody_is_next(path);
-  asked = true;
+  request = true;
   other.join();  // returns although the first one still works
   second.pass();
   EXPECT_EQ(second.passed(), 0);

@@ -33,12 +33,12 @@ bool appears(const std::string& path) {
 
 TEST(StopSaver, SavesTheNewestSnapshotOnceItIsAskedToEnd) {
   const TemporaryFolder folder;
-  std::atomic<bool> asked{false};
-  StopSaver saver([&] { return asked.load(); });
+  std::atomic<bool> request{false};
+  StopSaver saver([&] { return request.load(); });
   for (const int step : {1, 2}) {
     saver.update([&](VariableSnapshot& into) { take(into, folder, step); });
   }
-  asked = true;
+  request = true;
   ASSERT_TRUE(appears(checkpoint(folder, 2)));
   saver.stop();
   EXPECT_EQ(saver.saved_step(), 2);

@@ -107,14 +107,14 @@ Backend choosing_device(const Config& config, int rank, int ranks) {
   const KernelTable plain = backend.kernels;
   backend.kernels = {};
   backend.kernels.add<layers::Conv2dBackwardWeights>(
-      [plain, megabytes](const Op& op, const Signature& asked) {
-        std::optional<KernelSpec> spec = plain.describe(op, asked);
+      [plain, megabytes](const Op& op, const Signature& request) {
+        std::optional<KernelSpec> spec = plain.describe(op, request);
         spec.value().workspace += *megabytes << 20U;
         return spec;
       },
       [plain](const Op& op, const Signature& signature) { return plain.make(op, signature); });
   backend.kernels.otherwise(
-      [plain](const Op& op, const Signature& asked) { return plain.describe(op, asked); },
+      [plain](const Op& op, const Signature& request) { return plain.describe(op, request); },
       [plain](const Op& op, const Signature& signature) { return plain.make(op, signature); });
   backend.tuning.choices = [megabytes] { return std::to_string(*megabytes); };
   backend.tuning.adopt = [megabytes, rank](const std::string& choices) {

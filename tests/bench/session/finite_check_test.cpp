@@ -102,7 +102,7 @@ TEST_P(FiniteCheckOnDevices, TellsOfTheLatestStepAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, FiniteCheckOnDevices, testing::Bool(),
-                         [](const auto& of) { return of.param ? "OfItsOwn" : "OfTheHost"; });
+                         [](const auto& info) { return info.param ? "OfItsOwn" : "OfTheHost"; });
 
 }  // namespace
 }  // namespace cnn::bench

@@ -46,10 +46,10 @@ struct FedRun {
     job.batch = job.eval_batch = {.per_device = 2, .global = 2 * ranks};
   }
   RankContext context(int rank = 0, int ranks = 1) const {
-    RankContext of = only_rank(backend);
-    of.rank = rank;
-    of.ranks = ranks;
-    return of;
+    RankContext context = only_rank(backend);
+    context.rank = rank;
+    context.ranks = ranks;
+    return context;
   }
   // Returns the labels of the first two batches of one of two ranks.
   std::vector<int> labels(Phase phase, int rank, std::int64_t first_step = 0) {

@@ -198,9 +198,9 @@ TEST(LongLmsBits, EqualThoseOfTheUnlimitedRunInSlices) {
 class SlowLmsBits : public testing::TestWithParam<models::Model> {};
 
 INSTANTIATE_TEST_SUITE_P(SlowAll, SlowLmsBits, testing::ValuesIn(models::all()),
-                         [](const auto& of) {
-                           std::string name =
-                               std::string(of.param.data_set) + "_" + std::string(of.param.name);
+                         [](const auto& info) {
+                           std::string name = std::string(info.param.data_set) + "_" +
+                                              std::string(info.param.name);
                            std::replace(name.begin(), name.end(), '.', '_');
                            return name;
                          });

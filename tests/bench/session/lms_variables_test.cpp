@@ -19,7 +19,7 @@ using tests::with;
 using tests::Words;
 
 constexpr std::size_t enough = std::size_t{64} << 20U;
-constexpr int steps = 2;
+constexpr int trained_steps = 2;
 
 // The weights of its first dense layer take 12.25 MiB, and its other variables 0.3 MiB.
 Words network(const Words& more) {
@@ -38,21 +38,21 @@ bool fits(const Words& flags, std::size_t bytes) {
   }
 }
 
-struct Trained {
+struct TrainedWeights {
   std::vector<double> losses;
   std::string checkpoint;
   std::size_t host_variables = 0;
 };
 
-Trained train(const Words& flags, std::size_t bytes, unsigned seed = 0) {
+TrainedWeights train(const Words& flags, std::size_t bytes, unsigned seed = 0) {
   const tests::TemporaryFolder folder;
   const CopyJitter jitter{.longest = std::chrono::microseconds(seed > 0 ? 200 : 0), .seed = seed};
   DeviceRun run(with(flags, {"--train_dir=" + folder.path().string()}), bytes, jitter);
-  Trained trained{.losses = run.train(steps), .checkpoint = {}};
+  TrainedWeights trained{.losses = run.train(trained_steps), .checkpoint = {}};
   EXPECT_LE(run.session().measured_peak_bytes(), bytes);
   trained.host_variables = run.session().memory().host_variables;
-  trained.checkpoint =
-      tests::read_file(folder.path() / ("model.ckpt-" + std::to_string(steps) + ".safetensors"));
+  trained.checkpoint = tests::read_file(
+      folder.path() / ("model.ckpt-" + std::to_string(trained_steps) + ".safetensors"));
   EXPECT_FALSE(trained.checkpoint.empty());
   return trained;
 }
@@ -76,10 +76,10 @@ const std::vector<Tight>& all_tight() {
 TEST(LmsVariables, OnTheHostKeepEveryBitNearTheFloor) {
   unsigned seed = 0;
   for (const Tight& tight : all_tight()) {
-    const Trained whole = train(network({"--optimizer=" + tight.rule}), enough);
+    const TrainedWeights whole = train(network({"--optimizer=" + tight.rule}), enough);
     const char* const where = ++seed % 2 == 0 ? "on" : "auto";
     const Words variables{"--lms_verify", "--lms_variables=" + std::string(where)};
-    const Trained hosted = train(tight.flags(variables), tight.bytes(), seed);
+    const TrainedWeights hosted = train(tight.flags(variables), tight.bytes(), seed);
     EXPECT_GT(hosted.host_variables, std::size_t{12} << 20U) << tight.rule;
     EXPECT_EQ(hosted.losses, whole.losses) << tight.rule;
     EXPECT_TRUE(hosted.checkpoint == whole.checkpoint) << tight.rule;
@@ -114,7 +114,7 @@ TEST(LmsVariables, ResumeOnTheHostWhatWasTrainedOnTheDevice) {
 TEST(LmsVariables, AreSharedWithAnEvaluationDuringTraining) {
   const Words evaluates{"--eval_during_training_every_n_steps=1", "--num_eval_batches=1"};
   DeviceRun whole(network(evaluates), enough), hosted(on_host(evaluates), enough);
-  EXPECT_EQ(whole.train(steps), hosted.train(steps));
+  EXPECT_EQ(whole.train(trained_steps), hosted.train(trained_steps));
   EXPECT_GT(hosted.session().memory().host_variables, 0U);
   EXPECT_EQ(whole.evaluate(), hosted.evaluate());
   EXPECT_EQ(whole.session().weights_hash(), hosted.session().weights_hash());

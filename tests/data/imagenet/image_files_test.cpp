@@ -26,8 +26,8 @@ std::vector<std::string> paths_of(const ImageFolder& folder) {
 
 std::vector<int> labels_of(const ImageFolder& folder) {
   std::vector<int> labels;
-  for (const ClassFolder& of : folder.classes) {
-    labels.push_back(of.label);
+  for (const ClassFolder& one : folder.classes) {
+    labels.push_back(one.label);
   }
   return labels;
 }

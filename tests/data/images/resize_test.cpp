@@ -180,10 +180,10 @@ TEST(PixelLoops, ReadWindowsTheSameWithAllInstructionSets) {
     weight[i] = static_cast<float>(random() % 1000) / 1000;
   }
   const std::int32_t windows[groups] = {7, 100, 0};
-  const simd::WindowTaps of{windows, index.data(), weight.data(), groups};
-  simd::plain_pixel_loops().windows(bytes.data(), of, plain.data());
+  const simd::WindowTaps window_taps{windows, index.data(), weight.data(), groups};
+  simd::plain_pixel_loops().windows(bytes.data(), window_taps, plain.data());
   for (const simd::PixelLoops* loops : fast_loops()) {
-    loops->windows(bytes.data(), of, fast.data());
+    loops->windows(bytes.data(), window_taps, fast.data());
     EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
   }
 }

@@ -107,7 +107,7 @@ TEST(Factors, NormaliseToADoublesPrecision) {
   const double mean = 1234.56789, variance = 0.3, gamma = 1.7, beta = -0.4, epsilon = 1e-5;
   stored.factors.set(3, {.mean = mean, .variance = variance}, gamma, beta, epsilon);
   const double x = 1235;
-  const auto in_double = [&](const float* of) { return static_cast<double>(of[3]); };
+  const auto in_double = [&](const float* values) { return static_cast<double>(values[3]); };
   const Factors& f = stored.factors;
   const double y =
       (x - in_double(f.mean)) * (in_double(f.scale) + in_double(f.scale_rest)) + in_double(f.shift);
@@ -136,10 +136,10 @@ TEST(Factors, TakeOneForAMissingGammaAndClearThePadding) {
 }
 
 TEST(RealChannels, AreThoseWithoutPadding) {
-  const TensorDesc of = image({1, 21, 2, 2}, Layout::nchw16c);
-  EXPECT_EQ(real_channels(0, 16, of), 16);
-  EXPECT_EQ(real_channels(16, 16, of), 5);
-  EXPECT_EQ(real_channels(32, 16, of), 0);
+  const TensorDesc desc = image({1, 21, 2, 2}, Layout::nchw16c);
+  EXPECT_EQ(real_channels(0, 16, desc), 16);
+  EXPECT_EQ(real_channels(16, 16, desc), 5);
+  EXPECT_EQ(real_channels(32, 16, desc), 0);
 }
 
 // Byte b of a pixel holds the bits of channels 8 b to 8 b + 7. An image of 40 channels has five

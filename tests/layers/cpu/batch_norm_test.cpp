@@ -28,13 +28,14 @@ class BatchNormForms : public testing::TestWithParam<Form> {
   }
   static TensorDesc vector(std::int64_t size) { return {.shape = Shape{size}}; }
 
-  OpRun run(const Op& op, const Signature& asked, const std::vector<const HostTensor*>& in) const {
+  OpRun run(const Op& op, const Signature& request,
+            const std::vector<const HostTensor*>& in) const {
     std::vector<TensorView> views;
     views.reserve(in.size());
     for (const HostTensor* tensor : in) {
       views.push_back(tensor->view());
     }
-    return run_op(own_kernels(*GetParam().loops), op, asked, views).value();
+    return run_op(own_kernels(*GetParam().loops), op, request, views).value();
   }
 };
 
@@ -75,10 +76,10 @@ TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
   const HostTensor x = draws(shape, GetParam().type, 1);
   const HostTensor gamma = draws({20}, DataType::f32, 3);
   const HostTensor beta = draws({20}, DataType::f32, 4);
-  const Signature asked{.in = {image(shape), vector(20), vector(20)},
-                        .out = {image(shape), vector(20), vector(20)}};
+  const Signature request{.in = {image(shape), vector(20), vector(20)},
+                          .out = {image(shape), vector(20), vector(20)}};
   const BatchNormAttributes a{.epsilon = 1e-3, .scale = true, .relu = true};
-  const OpRun forward = run(BatchNorm(a), asked, {&x, &gamma, &beta});
+  const OpRun forward = run(BatchNorm(a), request, {&x, &gamma, &beta});
   const HostTensor dy = constant(shape, 1);
   const Signature back{
       .in = {image(shape), vector(20), vector(20), vector(20), vector(20), image(shape)},
@@ -115,17 +116,17 @@ TEST_P(BatchNormForms, AddTwoGradientsAsANodeBeforeWould) {
       const BatchNormAttributes a{.relu = relu, .residual = residual};
       std::vector<const HostTensor*> one{&x, &beta, &beta, &variance, &sum};
       std::vector<const HostTensor*> two{&x, &beta, &beta, &variance, &dy, &dy2};
-      Signature asked{.in = {image(shape), vector(35), vector(35), vector(35), image(shape)},
-                      .out = {image(shape), vector(35)}};
+      Signature request{.in = {image(shape), vector(35), vector(35), vector(35), image(shape)},
+                        .out = {image(shape), vector(35)}};
       if (relu && residual) {
         one.push_back(&y);
         two.push_back(&y);
-        asked.in.push_back(image(shape));
-        asked.out.push_back(image(shape));
+        request.in.push_back(image(shape));
+        request.out.push_back(image(shape));
       }
-      const OpRun expected = run(BatchNormBackward(a), asked, one);
-      asked.in.push_back(image(shape));
-      const OpRun actual = run(BatchNormBackward(a, true), asked, two);
+      const OpRun expected = run(BatchNormBackward(a), request, one);
+      request.in.push_back(image(shape));
+      const OpRun actual = run(BatchNormBackward(a, true), request, two);
       for (std::size_t i = 0; i < expected.out.size(); ++i) {
         const TensorView view = expected.out[i].view();
         EXPECT_EQ(std::memcmp(view.data, actual.out[i].view().data, view.desc.bytes()), 0)
@@ -156,17 +157,17 @@ TEST_P(BatchNormForms, GateByAMaskWhatTheyGateByTheOutput) {
     BatchNormAttributes a{.relu = true, .residual = true};
     const TensorDesc mask{layers::relu_mask_of(shape).shape, DataType::u8, GetParam().layout};
     const TensorDesc by_channel = vector(channels);
-    Signature asked{.in = {image(shape), by_channel, image(shape)},
-                    .out = {image(shape), by_channel, by_channel}};
-    const OpRun plain = run(BatchNorm(a), asked, {&x, &beta, &residual});
+    Signature request{.in = {image(shape), by_channel, image(shape)},
+                      .out = {image(shape), by_channel, by_channel}};
+    const OpRun plain = run(BatchNorm(a), request, {&x, &beta, &residual});
     Signature back{.in = {image(shape), by_channel, by_channel, by_channel, image(shape),
                           image(shape), image(shape)},
                    .out = {image(shape), by_channel, image(shape)}};
     const OpRun by_output = run(BatchNormBackward(a, true), back,
                                 {&x, &beta, &beta, &variance, &dy, &dy2, &plain.out[0]});
     a.mask = true;
-    asked.out.push_back(mask);
-    const OpRun masked = run(BatchNorm(a), asked, {&x, &beta, &residual});
+    request.out.push_back(mask);
+    const OpRun masked = run(BatchNorm(a), request, {&x, &beta, &residual});
     HostTensor expected(cnn::plain(mask));
     layers::set_relu_mask(plain.out[0].view(), expected.view());
     EXPECT_TRUE(equal_bytes(expected, masked.out[3]));

@@ -62,7 +62,7 @@ TEST_P(Bf16Gradient, ShowsANumberThatIsNotFinite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Bf16Gradient, testing::ValuesIn(gradient_cases()),
-                         [](const auto& of) { return of.param.name; });
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cnn::tests

@@ -87,42 +87,43 @@ struct GradientKernel {
   std::string name;
   Layout layout = Layout::nchw16c;
   // Runs it for a case; in: x, dy, out: dw, dbias.
-  std::function<void(const GradientCase& of, Operands o)> run;
-  std::function<std::size_t(const GradientCase& of)> workspace;
+  std::function<void(const GradientCase& gradient_case, Operands o)> run;
+  std::function<std::size_t(const GradientCase& gradient_case)> workspace;
 };
 
 template <class Work, class Problem>
 GradientKernel gradient_kernel(const layers::cpu::Loops& loops, Layout layout) {
-  return {
-      .name = loops.name,
-      .layout = layout,
-      .run = [&loops, layout](const GradientCase& of,
-                              const Operands& o) { Work(of.problem<Problem>(layout), loops)(o); },
-      .workspace =
-          [&loops, layout](const GradientCase& of) {
-            return Work(of.problem<Problem>(layout), loops).workspace();
-          }};
+  return {.name = loops.name,
+          .layout = layout,
+          .run = [&loops, layout](
+                     const GradientCase& gradient_case,
+                     const Operands& o) { Work(gradient_case.problem<Problem>(layout), loops)(o); },
+          .workspace =
+              [&loops, layout](const GradientCase& gradient_case) {
+                return Work(gradient_case.problem<Problem>(layout), loops).workspace();
+              }};
 }
 
 // Operands in the kernel's layout, and its results, which are NaN before it runs.
 struct GradientRun {
-  explicit GradientRun(const GradientCase& of)
-      : x(draws({of.x.elements()}, DataType::f32, 1)),
-        dy(draws({of.y().elements()}, DataType::f32, 2)),
-        dw(constant({of.filters * of.x[1] * of.taps()}, std::nanf(""))),
-        bias(constant({of.filters}, std::nanf(""))) {
+  explicit GradientRun(const GradientCase& gradient_case)
+      : x(draws({gradient_case.x.elements()}, DataType::f32, 1)),
+        dy(draws({gradient_case.y().elements()}, DataType::f32, 2)),
+        dw(constant({gradient_case.filters * gradient_case.x[1] * gradient_case.taps()},
+                    std::nanf(""))),
+        bias(constant({gradient_case.filters}, std::nanf(""))) {
     round_to(DataType::bf16, x.view());
     round_to(DataType::bf16, dy.view());
   }
 
-  void run(const GradientCase& of, const GradientKernel& kernel, int threads) {
+  void run(const GradientCase& gradient_case, const GradientKernel& kernel, int threads) {
     const Threads team(threads);
-    const std::size_t bytes = kernel.workspace(of);
+    const std::size_t bytes = kernel.workspace(gradient_case);
     const HostTensor workspace = constant({static_cast<std::int64_t>(bytes / 4)}, std::nanf(""));
     const HostTensor x_words = words_of(x), dy_words = words_of(dy);
-    kernel.run(of, {.in = {x_words.view(), dy_words.view()},
-                    .out = {dw.view(), bias.view()},
-                    .workspace = {workspace.view().data, bytes}});
+    kernel.run(gradient_case, {.in = {x_words.view(), dy_words.view()},
+                               .out = {dw.view(), bias.view()},
+                               .workspace = {workspace.view().data, bytes}});
     EXPECT_TRUE(workspace.guard_is_intact());
     EXPECT_TRUE(dw.guard_is_intact());
     EXPECT_TRUE(bias.guard_is_intact());
@@ -143,23 +144,25 @@ struct GradientRun {
 struct Pixel {
   std::int64_t image, row, column;
 };
-inline std::size_t place(const Shape& shape, Layout layout, const Pixel& of, std::int64_t c) {
+inline std::size_t place(const Shape& shape, Layout layout, const Pixel& pixel, std::int64_t c) {
   const TensorDesc desc{.shape = shape, .layout = layout};
   return static_cast<std::size_t>(
-      layers::cpu::Place(desc)(of.image, c, of.row * shape[3] + of.column));
+      layers::cpu::Place(desc)(pixel.image, c, pixel.row * shape[3] + pixel.column));
 }
 
 // Visits the pixels of dy that one tap of the window joins with a pixel of x.
 template <class Visit>
-void each_pixel(const GradientCase& of, std::int64_t r, std::int64_t s, const Visit& visit) {
-  const Shape y = of.y();
-  const layers::Window& window = of.window;
+void each_pixel(const GradientCase& gradient_case, std::int64_t r, std::int64_t s,
+                const Visit& visit) {
+  const Shape y = gradient_case.y();
+  const layers::Window& window = gradient_case.window;
   for (std::int64_t n = 0; n < y[0]; ++n) {
     for (std::int64_t p = 0; p < y[2]; ++p) {
       for (std::int64_t q = 0; q < y[3]; ++q) {
         const Pixel x{n, p * window.stride_h + r - window.pad_top,
                       q * window.stride_w + s - window.pad_left};
-        if (x.row >= 0 && x.row < of.x[2] && x.column >= 0 && x.column < of.x[3]) {
+        if (x.row >= 0 && x.row < gradient_case.x[2] && x.column >= 0 &&
+            x.column < gradient_case.x[3]) {
           visit(Pixel{n, p, q}, x);
         }
       }
@@ -172,20 +175,21 @@ inline double distance(float got, double expected) {
 }
 
 // The largest error of one tap of the gradient.
-inline double worst_of_tap(const GradientCase& of, const GradientRun& run, Layout layout,
+inline double worst_of_tap(const GradientCase& gradient_case, const GradientRun& run, Layout layout,
                            std::int64_t r, std::int64_t s) {
   const auto x = run.x.view().as<float>(), dy = run.dy.view().as<float>(),
              dw = run.dw.view().as<float>();
-  const std::int64_t tap = r * of.window.kernel_w + s;
+  const std::int64_t tap = r * gradient_case.window.kernel_w + s;
   double worst = 0;
-  for (std::int64_t o = 0; o < of.filters; ++o) {
-    for (std::int64_t i = o % 7; i < of.x[1]; i += 7) {
+  for (std::int64_t o = 0; o < gradient_case.filters; ++o) {
+    for (std::int64_t i = o % 7; i < gradient_case.x[1]; i += 7) {
       double sum = 0;
-      each_pixel(of, r, s, [&](const Pixel& dy_pixel, const Pixel& x_pixel) {
-        sum += static_cast<double>(x[place(of.x, layout, x_pixel, i)]) *
-               static_cast<double>(dy[place(of.y(), layout, dy_pixel, o)]);
+      each_pixel(gradient_case, r, s, [&](const Pixel& dy_pixel, const Pixel& x_pixel) {
+        sum += static_cast<double>(x[place(gradient_case.x, layout, x_pixel, i)]) *
+               static_cast<double>(dy[place(gradient_case.y(), layout, dy_pixel, o)]);
       });
-      const std::int64_t tile = (o / 16 * (of.x[1] / 16) + i / 16) * of.taps() + tap;
+      const std::int64_t tile =
+          (o / 16 * (gradient_case.x[1] / 16) + i / 16) * gradient_case.taps() + tap;
       const float got = dw[static_cast<std::size_t>((tile * 16 + i % 16) * 16 + o % 16)];
       worst = std::max(worst, distance(got, sum));
     }
@@ -193,22 +197,23 @@ inline double worst_of_tap(const GradientCase& of, const GradientRun& run, Layou
   return worst;
 }
 
-inline void expect_sums_for_each_tap(const GradientCase& of, const GradientKernel& kernel) {
-  GradientRun run(of);
-  run.run(of, kernel, 2);
-  for (std::int64_t r = 0; r < of.window.kernel_h; ++r) {
-    for (std::int64_t s = 0; s < of.window.kernel_w; ++s) {
-      EXPECT_LT(worst_of_tap(of, run, kernel.layout, r, s), 1e-4)
+inline void expect_sums_for_each_tap(const GradientCase& gradient_case,
+                                     const GradientKernel& kernel) {
+  GradientRun run(gradient_case);
+  run.run(gradient_case, kernel, 2);
+  for (std::int64_t r = 0; r < gradient_case.window.kernel_h; ++r) {
+    for (std::int64_t s = 0; s < gradient_case.window.kernel_w; ++s) {
+      EXPECT_LT(worst_of_tap(gradient_case, run, kernel.layout, r, s), 1e-4)
           << r << ", " << s << " " << kernel.name;
     }
   }
 }
 
-inline void expect_sums_of_bias(const GradientCase& of, const GradientKernel& kernel) {
-  const Shape y = of.y();
-  GradientRun run(of);
-  run.run(of, kernel, 2);
-  for (std::int64_t o = 0; o < of.filters; ++o) {
+inline void expect_sums_of_bias(const GradientCase& gradient_case, const GradientKernel& kernel) {
+  const Shape y = gradient_case.y();
+  GradientRun run(gradient_case);
+  run.run(gradient_case, kernel, 2);
+  for (std::int64_t o = 0; o < gradient_case.filters; ++o) {
     double sum = 0;
     for (std::int64_t n = 0; n < y[0]; ++n) {
       for (std::int64_t p = 0; p < y[2] * y[3]; ++p) {
@@ -221,27 +226,27 @@ inline void expect_sums_of_bias(const GradientCase& of, const GradientKernel& ke
   }
 }
 
-inline void expect_same_bits(const GradientCase& of, const GradientKernel& kernel) {
-  GradientRun one(of);
-  one.run(of, kernel, 1);
+inline void expect_same_bits(const GradientCase& gradient_case, const GradientKernel& kernel) {
+  GradientRun one(gradient_case);
+  one.run(gradient_case, kernel, 1);
   for (const int threads : {2, 3, 16}) {
-    GradientRun many(of);
-    many.run(of, kernel, threads);
+    GradientRun many(gradient_case);
+    many.run(gradient_case, kernel, threads);
     EXPECT_FALSE(difference(one.dw.view(), many.dw.view(), 0)) << threads << " " << kernel.name;
     EXPECT_FALSE(difference(one.bias.view(), many.bias.view(), 0)) << threads << " " << kernel.name;
   }
 }
 
-inline void expect_numbers_that_are_not_finite(const GradientCase& of,
+inline void expect_numbers_that_are_not_finite(const GradientCase& gradient_case,
                                                const GradientKernel& kernel) {
   for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    GradientRun run(of);
-    const Shape y = of.y();
+    GradientRun run(gradient_case);
+    const Shape y = gradient_case.y();
     const std::size_t at = place(y, kernel.layout, {0, y[2] / 2, y[3] / 2}, 3);
     run.dy.view().as<float>()[at] = value;
-    run.run(of, kernel, 2);
-    const std::int64_t centre =
-        of.window.kernel_h / 2 * of.window.kernel_w + of.window.kernel_w / 2;
+    run.run(gradient_case, kernel, 2);
+    const std::int64_t centre = gradient_case.window.kernel_h / 2 * gradient_case.window.kernel_w +
+                                gradient_case.window.kernel_w / 2;
     const auto dw = run.dw.view().as<float>();
     EXPECT_FALSE(std::isfinite(dw[static_cast<std::size_t>(centre * 256 + 3)])) << kernel.name;
     EXPECT_TRUE(std::isfinite(dw[static_cast<std::size_t>(centre * 256 + 4)])) << kernel.name;

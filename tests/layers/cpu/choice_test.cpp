@@ -110,10 +110,10 @@ Provider provider_of_pointwise(const KernelTable& table, const Shape& x, std::in
   a.window = {.kernel_h = 1, .kernel_w = 1, .stride_h = stride, .stride_w = stride};
   const Shape y{x[0], filters, (x[2] + stride - 1) / stride, (x[3] + stride - 1) / stride};
   const Conv2dBackwardWeights op(a, {filters, x[1], 1, 1});
-  const Signature asked{
+  const Signature request{
       .in = {{.shape = x, .layout = Layout::nchw16c}, {.shape = y, .layout = Layout::nchw16c}},
       .out = {{.shape = op.w_shape}}};
-  return table.describe(op, asked).value().by;
+  return table.describe(op, request).value().by;
 }
 
 TEST_P(Choice, ComputesWeightGradientsOfLargePointwiseConvolutionsItself) {

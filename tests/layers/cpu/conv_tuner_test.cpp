@@ -57,8 +57,8 @@ ChoiceFile cache(const std::string& path, const std::string& device = "cpu") {
       path, {.device = device, .version = "1", .is_choice = layers::cpu::is_candidate_name}, true};
 }
 
-std::string chosen(ConvTuner& tuner, const Op& op, const Signature& asked) {
-  const std::optional<ConvCandidate> choice = tuner.choose(op, asked);
+std::string chosen(ConvTuner& tuner, const Op& op, const Signature& request) {
+  const std::optional<ConvCandidate> choice = tuner.choose(op, request);
   return choice ? choice->name : "rules";
 }
 
@@ -70,11 +70,12 @@ TEST(ConvChoiceTuner, ComputesTheConvolutionByEachCandidate) {
     const auto x = test::random_values(layer.x.shape, DataType::f32, 1);
     const auto w = test::random_values(layer.w.shape, DataType::f32, 2);
     const auto y = test::random_values(layer.y.shape, DataType::f32, 3);
-    for (const auto& [op, in, asked] : {std::tuple<const Op*, std::vector<test::Values>, Signature>{
-                                            &forward, {x, w}, layer.forwards()},
-                                        {&gradient, {x, y}, layer.gradients()}}) {
+    for (const auto& [op, in, request] :
+         {std::tuple<const Op*, std::vector<test::Values>, Signature>{
+              &forward, {x, w}, layer.forwards()},
+          {&gradient, {x, y}, layer.gradients()}}) {
       const auto expected = test::run_reference(*op, in);
-      const Signature settled = candidates.settled(*op, asked).value();
+      const Signature settled = candidates.settled(*op, request).value();
       const std::vector<std::string> all = names(candidates.offers(*op, settled));
       for (const std::string& name : all) {
         FakeTimes times{.seconds = {{name, 0.5}}};
@@ -83,7 +84,7 @@ TEST(ConvChoiceTuner, ComputesTheConvolutionByEachCandidate) {
         KernelTable table;
         layers::cpu::add_tuned_rows(table, tuner);
         layers::cpu::add_kernels(table);
-        EXPECT_EQ(chosen(*tuner, *op, asked), all.size() == 1 ? "rules" : name);
+        EXPECT_EQ(chosen(*tuner, *op, request), all.size() == 1 ? "rules" : name);
         const test::Ran ran = test::run_fast(table, *op, in, layer.x.layout);
         EXPECT_LT(test::distance(ran.out[0], expected[0]), 1e-4) << op->name() << " " << name;
       }

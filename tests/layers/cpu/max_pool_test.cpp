@@ -26,12 +26,12 @@ class MaxPoolKernel : public testing::Test {
 
   bool serves(const layers::Window& window, bool with_indices, DataType type) const {
     const TensorDesc x{.shape = {1, 16, 32, 32}, .type = type, .layout = Layout::nhwc};
-    Signature asked{.in = {x}, .out = MaxPool(window, false).infer(std::vector{x})};
+    Signature request{.in = {x}, .out = MaxPool(window, false).infer(std::vector{x})};
     if (with_indices) {
-      asked.out.push_back(asked.out.front());
-      asked.out.back().type = DataType::u8;
+      request.out.push_back(request.out.front());
+      request.out.back().type = DataType::u8;
     }
-    return table.describe(MaxPool(window, with_indices), asked).has_value();
+    return table.describe(MaxPool(window, with_indices), request).has_value();
   }
 
   const layers::cpu::Isa isa = layers::cpu::effective_isa();

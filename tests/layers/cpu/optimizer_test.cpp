@@ -18,14 +18,14 @@ using layers::UpdateAttributes;
 class Optimizers : public testing::TestWithParam<const layers::cpu::Loops*> {
  protected:
   static OpRun run(const Op& op, std::span<const HostTensor> in) {
-    Signature asked;
+    Signature request;
     std::vector<TensorView> views;
     for (const HostTensor& tensor : in) {
-      asked.in.push_back(tensor.desc());
+      request.in.push_back(tensor.desc());
       views.push_back(tensor.view());
     }
-    asked.out = op.infer(asked.in);
-    return run_op(own_kernels(*GetParam()), op, asked, views).value();
+    request.out = op.infer(request.in);
+    return run_op(own_kernels(*GetParam()), op, request, views).value();
   }
 
   // Returns all operands of an Update for parameters of these sizes.

@@ -67,15 +67,15 @@ TEST(OwnKernelSpecs, GiveImagesTheLayoutAndLeaveVectorsPlain) {
   const TensorDesc vector{.shape = {channels}};
   TensorDesc spread = image(Layout::nhwc);
   spread.pitch = 64;
-  const Signature asked{.in = {spread, vector}, .out = {image(Layout::nchw)}};
-  const KernelSpec blocked = in_layout(asked, Layout::nchw16c, 100);
+  const Signature request{.in = {spread, vector}, .out = {image(Layout::nchw)}};
+  const KernelSpec blocked = in_layout(request, Layout::nchw16c, 100);
   EXPECT_EQ(blocked.in[0], image(Layout::nchw16c));
   EXPECT_EQ(blocked.in[1], vector);
   EXPECT_EQ(blocked.out[0], image(Layout::nchw16c));
   EXPECT_EQ(blocked.workspace, 100U);
-  EXPECT_EQ(as_asked(asked).in[0], image(Layout::nhwc)) << "without a pitch";
-  EXPECT_EQ(as_asked(asked).out[0], image(Layout::nchw));
-  EXPECT_EQ(like_first_input(asked).out[0], image(Layout::nhwc));
+  EXPECT_EQ(as_asked(request).in[0], image(Layout::nhwc)) << "without a pitch";
+  EXPECT_EQ(as_asked(request).out[0], image(Layout::nchw));
+  EXPECT_EQ(like_first_input(request).out[0], image(Layout::nhwc));
 }
 
 TEST(IsStreamed, IsForLargeOutputsThatOverwriteNoInput) {

@@ -83,7 +83,7 @@ HostTensor constant(Shape shape, float value) {
 namespace {
 
 // Returns the signature of a graph: images in the form's layout and type, other tensors unchanged.
-Signature asked(const Op& op, const std::vector<const HostTensor*>& in, const Form& form) {
+Signature request(const Op& op, const std::vector<const HostTensor*>& in, const Form& form) {
   Signature result;
   for (const HostTensor* tensor : in) {
     TensorDesc desc = tensor->desc();
@@ -104,7 +104,7 @@ Signature asked(const Op& op, const std::vector<const HostTensor*>& in, const Fo
 
 void expect_like_reference(const Op& op, const std::vector<const HostTensor*>& in, const Form& form,
                            double tolerance) {
-  const Signature signature = asked(op, in, form);
+  const Signature signature = request(op, in, form);
   std::vector<TensorView> views;
   views.reserve(in.size());
   for (const HostTensor* tensor : in) {

@@ -48,13 +48,13 @@ std::vector<PointwiseCase> pointwise_cases() {
 
 // Operands in blocked layout and the kernel's results, which start as NaN.
 struct PointwiseRun {
-  PointwiseRun(const PointwiseCase& of, const Loops& loops, int threads)
-      : x(draws({of.x.elements()}, DataType::f32, 1)),
-        dy(draws({of.y().elements()}, DataType::f32, 2)),
-        dw(constant({of.filters * of.x[1]}, std::nanf(""))),
-        bias(constant({of.filters}, std::nanf(""))) {
+  PointwiseRun(const PointwiseCase& pointwise_case, const Loops& loops, int threads)
+      : x(draws({pointwise_case.x.elements()}, DataType::f32, 1)),
+        dy(draws({pointwise_case.y().elements()}, DataType::f32, 2)),
+        dw(constant({pointwise_case.filters * pointwise_case.x[1]}, std::nanf(""))),
+        bias(constant({pointwise_case.filters}, std::nanf(""))) {
     const Threads team(threads);
-    const PointwiseWeightsGradient work(of.problem(), loops);
+    const PointwiseWeightsGradient work(pointwise_case.problem(), loops);
     const auto bytes = static_cast<std::int64_t>(work.workspace());
     const HostTensor workspace = constant({bytes / 4}, std::nanf(""));
     work({.in = {x.view(), dy.view()},
@@ -75,14 +75,14 @@ std::size_t place(const Shape& shape, std::int64_t n, std::int64_t c, std::int64
 }
 
 // Returns the sum over all pixels of dy[out] * max(x[in], 0).
-double expected_sum(const PointwiseCase& of, const PointwiseRun& run, std::int64_t out,
+double expected_sum(const PointwiseCase& pointwise_case, const PointwiseRun& run, std::int64_t out,
                     std::int64_t in) {
   const auto x = run.x.view().as<float>(), dy = run.dy.view().as<float>();
   double sum = 0;
-  for (std::int64_t n = 0; n < of.x[0]; ++n) {
-    for (std::int64_t p = 0; p < of.x[2] * of.x[3]; ++p) {
-      const double factor = in < 0 ? 1 : static_cast<double>(x[place(of.x, n, in, p)]);
-      sum += factor * static_cast<double>(dy[place(of.y(), n, out, p)]);
+  for (std::int64_t n = 0; n < pointwise_case.x[0]; ++n) {
+    for (std::int64_t p = 0; p < pointwise_case.x[2] * pointwise_case.x[3]; ++p) {
+      const double factor = in < 0 ? 1 : static_cast<double>(x[place(pointwise_case.x, n, in, p)]);
+      sum += factor * static_cast<double>(dy[place(pointwise_case.y(), n, out, p)]);
     }
   }
   return sum;
@@ -95,16 +95,16 @@ double deviation(float got, double expected) {
 class PointwiseGradient : public testing::TestWithParam<PointwiseCase> {};
 
 TEST_P(PointwiseGradient, IsTheSumOverAllPixels) {
-  const PointwiseCase& of = GetParam();
+  const PointwiseCase& pointwise_case = GetParam();
   for (const Loops* loops : runnable_loops()) {
-    const PointwiseRun run(of, *loops, 2);
+    const PointwiseRun run(pointwise_case, *loops, 2);
     const auto dw = run.dw.view().as<float>();
     double worst = 0;
-    for (std::int64_t o = 0; o < of.filters; ++o) {
-      for (std::int64_t i = o % 7; i < of.x[1]; i += o % 16 == 0 ? 1 : 7) {
-        const std::int64_t tile = o / 16 * (of.x[1] / 16) + i / 16;
+    for (std::int64_t o = 0; o < pointwise_case.filters; ++o) {
+      for (std::int64_t i = o % 7; i < pointwise_case.x[1]; i += o % 16 == 0 ? 1 : 7) {
+        const std::int64_t tile = o / 16 * (pointwise_case.x[1] / 16) + i / 16;
         const float got = dw[static_cast<std::size_t>((tile * 16 + i % 16) * 16 + o % 16)];
-        worst = std::max(worst, deviation(got, expected_sum(of, run, o, i)));
+        worst = std::max(worst, deviation(got, expected_sum(pointwise_case, run, o, i)));
       }
     }
     EXPECT_LT(worst, 2e-4) << loops->name;
@@ -112,15 +112,16 @@ TEST_P(PointwiseGradient, IsTheSumOverAllPixels) {
 }
 
 TEST_P(PointwiseGradient, SumsTheBiasOverAllPixels) {
-  const PointwiseCase& of = GetParam();
-  if (!of.bias) {
+  const PointwiseCase& pointwise_case = GetParam();
+  if (!pointwise_case.bias) {
     GTEST_SKIP() << "a case without bias";
   }
   for (const Loops* loops : runnable_loops()) {
-    const PointwiseRun run(of, *loops, 2);
-    for (std::int64_t o = 0; o < of.filters; ++o) {
+    const PointwiseRun run(pointwise_case, *loops, 2);
+    for (std::int64_t o = 0; o < pointwise_case.filters; ++o) {
       const float got = run.bias.view().as<float>()[static_cast<std::size_t>(o)];
-      EXPECT_LT(deviation(got, expected_sum(of, run, o, -1)), 1e-4) << o << " " << loops->name;
+      EXPECT_LT(deviation(got, expected_sum(pointwise_case, run, o, -1)), 1e-4)
+          << o << " " << loops->name;
     }
   }
 }
@@ -147,7 +148,7 @@ TEST_P(PointwiseGradient, NeedsTheSameWorkspaceWithAnyNumberOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PointwiseGradient, testing::ValuesIn(pointwise_cases()),
-                         [](const auto& of) { return of.param.name; });
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cnn::tests

@@ -93,17 +93,17 @@ Values unpack(const KernelTable& table, const HostTensor& stored) {
 }
 
 Ran run_fast(const KernelTable& table, const Op& op, const std::vector<Values>& in, Layout image) {
-  Signature asked{descriptions(in), {}};
-  asked.out = op.infer(asked.in);
-  for (auto* side : {&asked.in, &asked.out}) {
+  Signature request{descriptions(in), {}};
+  request.out = op.infer(request.in);
+  for (auto* side : {&request.in, &request.out}) {
     for (TensorDesc& desc : *side) {
       const bool is_image = desc.shape.rank() == 4 && desc.shape[1] >= 8;
       desc.layout = is_image ? image : Layout::nchw;
     }
   }
   const std::vector<HostTensor> tensors = plain_tensors(in);
-  const auto run = tests::run_op(table, op, asked, views_of(tensors));
-  check(run.has_value(), std::string(op.name()) + ": no kernel for " + to_string(asked));
+  const auto run = tests::run_op(table, op, request, views_of(tensors));
+  check(run.has_value(), std::string(op.name()) + ": no kernel for " + to_string(request));
   Ran ran{run->signature, {}};
   for (std::size_t i = 0; i < run->out.size(); ++i) {
     ran.out.push_back(values_of(run->out[i], run->signature.out[i]));

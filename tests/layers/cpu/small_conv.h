@@ -52,10 +52,10 @@ inline std::vector<std::string> names(const std::vector<layers::cpu::ConvCandida
   return result;
 }
 
-inline std::vector<std::string> offered(const Op& op, const Signature& asked,
+inline std::vector<std::string> offered(const Op& op, const Signature& request,
                                         bool winograd = true) {
   const layers::cpu::ConvCandidates candidates(here(), winograd);
-  return names(candidates.offers(op, candidates.settled(op, asked).value()));
+  return names(candidates.offers(op, candidates.settled(op, request).value()));
 }
 
 }  // namespace cnn::tests

@@ -67,7 +67,7 @@ TEST_P(TileGradient, ShowsANumberThatIsNotFinite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TileGradient, testing::ValuesIn(gradient_cases()),
-                         [](const auto& of) { return of.param.name; });
+                         [](const auto& info) { return info.param.name; });
 
 // Returns the pixels that a tap joins, as numbers of dy's and x's, by the numbering of positions.
 std::vector<std::pair<std::int32_t, std::int32_t>> joined(const TilePositions& positions,
@@ -95,15 +95,15 @@ class Positions : public testing::TestWithParam<GradientCase> {
 };
 
 TEST_P(Positions, JoinThePixelsOfEachTap) {
-  const GradientCase& of = GetParam();
+  const GradientCase& gradient_case = GetParam();
   const auto number = [](const Shape& shape, const Pixel& at) {
     return static_cast<std::int32_t>((at.image * shape[2] + at.row) * shape[3] + at.column);
   };
-  for (std::int64_t tap = 0; tap < of.taps(); ++tap) {
+  for (std::int64_t tap = 0; tap < gradient_case.taps(); ++tap) {
     std::vector<std::pair<std::int32_t, std::int32_t>> expected;
-    each_pixel(of, tap / of.window.kernel_w, tap % of.window.kernel_w,
-               [&](const Pixel& dy, const Pixel& x) {
-                 expected.emplace_back(number(of.y(), dy), number(of.x, x));
+    each_pixel(gradient_case, tap / gradient_case.window.kernel_w,
+               tap % gradient_case.window.kernel_w, [&](const Pixel& dy, const Pixel& x) {
+                 expected.emplace_back(number(gradient_case.y(), dy), number(gradient_case.x, x));
                });
     EXPECT_EQ(joined(positions(), tap), expected) << tap;
   }
@@ -120,18 +120,19 @@ TEST_P(Positions, AreTheSameFromAnyFirstOneOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Positions, testing::ValuesIn(gradient_cases()),
-                         [](const auto& of) { return of.param.name; });
+                         [](const auto& info) { return info.param.name; });
 
 // The padding of a row is the next one's, so that a row of 56 pixels takes 57 positions.
 TEST(TilePositions, ShareThePaddingOfNeighbours) {
-  const GradientCase of{"three", {2, 16, 56, 56}, 16, square(3, 1, 1)};
-  EXPECT_EQ(TilePositions(of.problem<TileGradientProblem>(Layout::nhwc)).count(),
+  const GradientCase gradient_case{"three", {2, 16, 56, 56}, 16, square(3, 1, 1)};
+  EXPECT_EQ(TilePositions(gradient_case.problem<TileGradientProblem>(Layout::nhwc)).count(),
             (57 + 55) * 57 + 56);
 }
 
 TEST(TilePositions, LeaveNoGapsWithoutAWindow) {
-  const GradientCase of{"one", {3, 16, 7, 7}, 16, square(1, 1, 0)};
-  EXPECT_EQ(TilePositions(of.problem<TileGradientProblem>(Layout::nhwc)).count(), 3 * 49);
+  const GradientCase gradient_case{"one", {3, 16, 7, 7}, 16, square(1, 1, 0)};
+  EXPECT_EQ(TilePositions(gradient_case.problem<TileGradientProblem>(Layout::nhwc)).count(),
+            3 * 49);
 }
 
 // Layers of networks for ImageNet, with one image of VGG-16 and of Inception and two of the rest.
@@ -191,21 +192,23 @@ struct Element {
   std::int64_t output, input, tap;
 };
 
-double gradient_in(const GradientCase& of, const GradientRun& run, const Element& at) {
-  const std::int64_t tile = (at.output / 16 * (of.x[1] / 16) + at.input / 16) * of.taps() + at.tap;
+double gradient_in(const GradientCase& gradient_case, const GradientRun& run, const Element& at) {
+  const std::int64_t tile =
+      (at.output / 16 * (gradient_case.x[1] / 16) + at.input / 16) * gradient_case.taps() + at.tap;
   const std::int64_t place = (tile * 16 + at.input % 16) * 16 + at.output % 16;
   return static_cast<double>(run.dw.view().as<float>()[static_cast<std::size_t>(place)]);
 }
 
-double gradient_by_sum(const GradientCase& of, const GradientRun& run, Layout layout,
+double gradient_by_sum(const GradientCase& gradient_case, const GradientRun& run, Layout layout,
                        const Element& at) {
   const auto x = run.x.view().as<float>(), dy = run.dy.view().as<float>();
   double sum = 0;
-  each_pixel(of, at.tap / of.window.kernel_w, at.tap % of.window.kernel_w,
-             [&](const Pixel& dy_pixel, const Pixel& x_pixel) {
-               sum += static_cast<double>(x[place(of.x, layout, x_pixel, at.input)]) *
-                      static_cast<double>(dy[place(of.y(), layout, dy_pixel, at.output)]);
-             });
+  each_pixel(
+      gradient_case, at.tap / gradient_case.window.kernel_w, at.tap % gradient_case.window.kernel_w,
+      [&](const Pixel& dy_pixel, const Pixel& x_pixel) {
+        sum += static_cast<double>(x[place(gradient_case.x, layout, x_pixel, at.input)]) *
+               static_cast<double>(dy[place(gradient_case.y(), layout, dy_pixel, at.output)]);
+      });
   return sum;
 }
 
@@ -218,16 +221,17 @@ std::vector<double> sums_of_pixels(std::span<const float> image, std::int64_t ch
   return sums;
 }
 
-double sum_of_gradients(const GradientCase& of, const GradientRun& run, std::int64_t tap) {
-  const std::vector<double> x = sums_of_pixels(run.x.view().as<float>(), of.x[1]);
-  const std::vector<double> dy = sums_of_pixels(run.dy.view().as<float>(), of.filters);
+double sum_of_gradients(const GradientCase& gradient_case, const GradientRun& run,
+                        std::int64_t tap) {
+  const std::vector<double> x = sums_of_pixels(run.x.view().as<float>(), gradient_case.x[1]);
+  const std::vector<double> dy = sums_of_pixels(run.dy.view().as<float>(), gradient_case.filters);
   const auto number = [](const Shape& shape, const Pixel& at) {
     return static_cast<std::size_t>((at.image * shape[2] + at.row) * shape[3] + at.column);
   };
   double sum = 0;
-  each_pixel(of, tap / of.window.kernel_w, tap % of.window.kernel_w,
-             [&](const Pixel& dy_pixel, const Pixel& x_pixel) {
-               sum += x[number(of.x, x_pixel)] * dy[number(of.y(), dy_pixel)];
+  each_pixel(gradient_case, tap / gradient_case.window.kernel_w,
+             tap % gradient_case.window.kernel_w, [&](const Pixel& dy_pixel, const Pixel& x_pixel) {
+               sum += x[number(gradient_case.x, x_pixel)] * dy[number(gradient_case.y(), dy_pixel)];
              });
   return sum;
 }
@@ -235,45 +239,46 @@ double sum_of_gradients(const GradientCase& of, const GradientRun& run, std::int
 class LayerOfNetwork : public TileGradient {};
 
 TEST_P(LayerOfNetwork, HasTheExactGradient) {
-  const GradientCase& of = GetParam();
+  const GradientCase& gradient_case = GetParam();
   for (const GradientKernel& kernel : tile_kernels()) {
-    GradientRun run(of);
+    GradientRun run(gradient_case);
     round_to_quarters(run.x.view().as<float>());
     round_to_quarters(run.dy.view().as<float>());
-    run.run(of, kernel, 2);
+    run.run(gradient_case, kernel, 2);
     for (std::uint64_t draw = 0; draw < 64; ++draw) {
       const auto pick = [draw](std::uint64_t stream, std::int64_t count) {
         return static_cast<std::int64_t>(layers::random_bits(stream, draw) %
                                          static_cast<std::uint64_t>(count));
       };
-      const std::int64_t o = pick(1, of.filters), i = pick(2, of.x[1]), tap = pick(3, of.taps());
-      EXPECT_EQ(gradient_in(of, run, {o, i, tap}),
-                gradient_by_sum(of, run, kernel.layout, {o, i, tap}))
+      const std::int64_t o = pick(1, gradient_case.filters), i = pick(2, gradient_case.x[1]),
+                         tap = pick(3, gradient_case.taps());
+      EXPECT_EQ(gradient_in(gradient_case, run, {o, i, tap}),
+                gradient_by_sum(gradient_case, run, kernel.layout, {o, i, tap}))
           << o << ", " << i << ", " << tap;
     }
   }
 }
 
 TEST_P(LayerOfNetwork, HasTheSumOfAllGradientsOfATap) {
-  const GradientCase& of = GetParam();
+  const GradientCase& gradient_case = GetParam();
   for (const GradientKernel& kernel : tile_kernels()) {
-    GradientRun run(of);
+    GradientRun run(gradient_case);
     round_to_quarters(run.x.view().as<float>());
     round_to_quarters(run.dy.view().as<float>());
-    run.run(of, kernel, 3);
-    const std::int64_t tap = of.taps() / 2;
+    run.run(gradient_case, kernel, 3);
+    const std::int64_t tap = gradient_case.taps() / 2;
     double got = 0;
-    for (std::int64_t o = 0; o < of.filters; ++o) {
-      for (std::int64_t i = 0; i < of.x[1]; ++i) {
-        got += gradient_in(of, run, {o, i, tap});
+    for (std::int64_t o = 0; o < gradient_case.filters; ++o) {
+      for (std::int64_t i = 0; i < gradient_case.x[1]; ++i) {
+        got += gradient_in(gradient_case, run, {o, i, tap});
       }
     }
-    EXPECT_EQ(got, sum_of_gradients(of, run, tap));
+    EXPECT_EQ(got, sum_of_gradients(gradient_case, run, tap));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LayerOfNetwork, testing::ValuesIn(layers_of_networks()),
-                         [](const auto& of) { return of.param.name; });
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cnn::tests

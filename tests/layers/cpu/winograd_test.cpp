@@ -107,25 +107,25 @@ class Winograd : public testing::TestWithParam<Forms> {
   // Runs the op's kernel and its reference loops on the same operands; tensors of the window's size
   // are weights.
   void expect_like_loops(const Op& op, const std::vector<const HostTensor*>& in) const {
-    Signature asked;
+    Signature request;
     std::vector<TensorView> views;
     for (const HostTensor* tensor : in) {
-      asked.in.push_back(as_asked(tensor->desc()));
+      request.in.push_back(as_asked(tensor->desc()));
       views.push_back(tensor->view());
     }
-    for (const TensorDesc& desc : op.infer(asked.in)) {
-      asked.out.push_back(as_asked(desc));
+    for (const TensorDesc& desc : op.infer(request.in)) {
+      request.out.push_back(as_asked(desc));
     }
-    const auto run = run_op(kernels(), op, asked, views);
+    const auto run = run_op(kernels(), op, request, views);
     ASSERT_TRUE(run.has_value()) << "no kernel for " << op.name();
-    EXPECT_EQ(run->signature.in, asked.in);
-    EXPECT_EQ(run->signature.out, asked.out);
+    EXPECT_EQ(run->signature.in, request.in);
+    EXPECT_EQ(run->signature.out, request.out);
     std::vector<HostTensor> expected;
     std::vector<TensorView> before, out;
     for (const HostTensor& tensor : run->before) {
       before.push_back(tensor.view());
     }
-    for (const TensorDesc& desc : asked.out) {
+    for (const TensorDesc& desc : request.out) {
       expected.emplace_back(plain(desc));
     }
     for (const HostTensor& tensor : expected) {
@@ -133,7 +133,7 @@ class Winograd : public testing::TestWithParam<Forms> {
     }
     op.reference(before, out);
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const DataType type = asked.out[i].type;
+      const DataType type = request.out[i].type;
       round_to(type, out[i]);
       const double allowed = type == DataType::bf16 ? 0.01 : 1e-4;
       const auto text = difference(out[i], run->out[i].view(), allowed);
@@ -176,8 +176,8 @@ std::vector<Forms> forms_to_test() {
   return result;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Winograd, testing::ValuesIn(forms_to_test()), [](const auto& of) {
-  return name_of(std::get<0>(of.param)) + "_" + text_of(std::get<1>(of.param));
+INSTANTIATE_TEST_SUITE_P(Cpu, Winograd, testing::ValuesIn(forms_to_test()), [](const auto& info) {
+  return name_of(std::get<0>(info.param)) + "_" + text_of(std::get<1>(info.param));
 });
 
 TEST_P(Winograd, ConvolvesAsTheLoopsDoWithOddEdges) {
@@ -213,9 +213,9 @@ TEST_P(Winograd, KeepsNanBehindAReLU) {
   const HostTensor x = draws(shape, type(), 18);
   const HostTensor w =
       constant(weights_shape(32, 32, form()), std::numeric_limits<float>::quiet_NaN());
-  const Signature asked = forward_signature(a, shape, 32, type());
+  const Signature request = forward_signature(a, shape, 32, type());
   const std::array in{x.view(), w.view()};
-  const auto run = run_op(kernels(), Conv2d(a), asked, in);
+  const auto run = run_op(kernels(), Conv2d(a), request, in);
   for (const float y : run.value().out.front().view().as<float>()) {
     ASSERT_TRUE(std::isnan(y));
   }
@@ -248,10 +248,10 @@ TEST_P(Winograd, SumsGradientsInSeveralParts) {
 }
 
 // Returns the bits of a kernel's result with that many threads.
-std::vector<std::byte> bits(const KernelTable& table, const Op& op, const Signature& asked,
+std::vector<std::byte> bits(const KernelTable& table, const Op& op, const Signature& request,
                             std::span<const TensorView> in, int threads) {
   const Threads team(threads);
-  const std::optional<OpRun> run = run_op(table, op, asked, in);
+  const std::optional<OpRun> run = run_op(table, op, request, in);
   const TensorView out = run.value().out.front().view();
   return {out.data, out.data + out.desc.bytes()};
 }
@@ -274,13 +274,13 @@ TEST(WinogradAccuracy, IsNearThatOfSumsInFloat) {
   for (const WinogradForm& form : layers::cpu::winograd_forms) {
     const HostTensor w = draws(weights_shape(32, 128, form), DataType::f32, 20);
     const Conv2d op(attributes(form));
-    const Signature asked = forward_signature(op.attributes, {4, 128, 24, 24}, 32);
+    const Signature request = forward_signature(op.attributes, {4, 128, 24, 24}, 32);
     const std::array in{x.view(), w.view()};
-    HostTensor exact(plain(asked.out.front()));
+    HostTensor exact(plain(request.out.front()));
     const std::array out{exact.view()};
     op.reference(in, out);
     for (const Loops* loops : runnable_loops()) {
-      const auto run = run_op(winograd_kernels(*loops, form), op, asked, in);
+      const auto run = run_op(winograd_kernels(*loops, form), op, request, in);
       EXPECT_LT(error(run.value().out.front(), exact), form == by_2 ? 4e-7 : 1.4e-6)
           << text_of(form) << " " << loops->name;
     }
@@ -322,10 +322,10 @@ TEST(WinogradRow, ServesWindowsThatThereAreFormsForWithStepOne) {
   EXPECT_FALSE(serves(halving, {2, 64, 56, 56}, 64));
   ConvAttributes depthwise = attributes();
   depthwise.depthwise = true;
-  Signature asked = forward_signature(attributes(), {2, 64, 56, 56}, 64);
-  asked.in[1].shape[1] = 1;
+  Signature request = forward_signature(attributes(), {2, 64, 56, 56}, 64);
+  request.in[1].shape[1] = 1;
   const KernelTable table = winograd_kernels(avx2);
-  EXPECT_FALSE(table.describe(Conv2d(depthwise), asked));
+  EXPECT_FALSE(table.describe(Conv2d(depthwise), request));
 }
 
 TEST(WinogradRow, LeavesToOthersWhatDoesNotPay) {
@@ -348,8 +348,11 @@ TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
 // 10 x 10 outputs take 25 tiles of 16 products or 9 tiles of 36; 14 x 14 outputs take 49 or 16.
 TEST(WinogradRow, TakesTilesThatNeedFewerOperations) {
   const auto flops = [&](std::int64_t side, const std::optional<WinogradForm>& only) {
-    const Signature asked = forward_signature(attributes(), {64, 64, side, side}, 64);
-    return winograd_kernels(avx2, only).describe(Conv2d(attributes()), asked).value().flops.value();
+    const Signature request = forward_signature(attributes(), {64, 64, side, side}, 64);
+    return winograd_kernels(avx2, only)
+        .describe(Conv2d(attributes()), request)
+        .value()
+        .flops.value();
   };
   for (const std::int64_t side : {14, 28, 31, 35, 56}) {
     EXPECT_EQ(flops(side, {}), std::min(flops(side, by_2), flops(side, by_4))) << side;
@@ -359,9 +362,12 @@ TEST(WinogradRow, TakesTilesThatNeedFewerOperations) {
 }
 
 TEST(WinogradRow, SaysHowFewOperationsItNeeds) {
-  const Signature asked = forward_signature(attributes(), {2, 32, 28, 28}, 64);
+  const Signature request = forward_signature(attributes(), {2, 32, 28, 28}, 64);
   const auto flops = [&](const WinogradForm& only) {
-    return winograd_kernels(avx2, only).describe(Conv2d(attributes()), asked).value().flops.value();
+    return winograd_kernels(avx2, only)
+        .describe(Conv2d(attributes()), request)
+        .value()
+        .flops.value();
   };
   // The batch of two has 2 * 14 x 14 tiles of 16 products for 32 x 64 channels. Each tile needs 32
   // additions per input channel and 24 per output channel.
@@ -369,16 +375,16 @@ TEST(WinogradRow, SaysHowFewOperationsItNeeds) {
   // The batch of two has 2 * 7 x 7 tiles of 36 products. Each needs 12 lines of 22 operations per
   // input channel and 10 lines of 16 per output channel.
   EXPECT_EQ(flops(by_4), 98.0 * (2 * 36 * 32 * 64 + 264 * 32 + 160 * 64));
-  EXPECT_EQ(Conv2d(attributes()).flops(asked.in), 2.0 * 2 * 28 * 28 * 9 * 32 * 64);
+  EXPECT_EQ(Conv2d(attributes()).flops(request.in), 2.0 * 2 * 28 * 28 * 9 * 32 * 64);
 }
 
 TEST(WinogradRow, IsLeftOutWhereNotChosen) {
-  const Signature asked = forward_signature(attributes(), {1, 32, 28, 28}, 64);
+  const Signature request = forward_signature(attributes(), {1, 32, 28, 28}, 64);
   for (const bool chosen : {true, false}) {
     KernelTable table;
     add_reference(table);
     layers::cpu::add_kernels(table, {.winograd = chosen});
-    EXPECT_EQ(table.describe(Conv2d(attributes()), asked).value().flops.has_value(), chosen);
+    EXPECT_EQ(table.describe(Conv2d(attributes()), request).value().flops.has_value(), chosen);
   }
 }
 

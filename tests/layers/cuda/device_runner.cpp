@@ -92,7 +92,7 @@ class DeviceKernel final : public Kernel {
     const std::unique_ptr<Stream> stream = device_.make_stream(Lane::compute);
     std::map<std::byte*, Guest> guests;
     const auto invite = [&](const TensorView& view) {
-      const auto [guest, fresh] =
+      const auto [guest, is_new] =
           guests.try_emplace(view.data, device_, *stream, view.data, view.desc.extent());
       return TensorView{view.desc, guest->second.data()};
     };
@@ -123,7 +123,7 @@ class DeviceKernel final : public Kernel {
 KernelTable on_device(const KernelTable& table, Device& device) {
   KernelTable result;
   result.otherwise(
-      [&table](const Op& op, const Signature& asked) { return table.describe(op, asked); },
+      [&table](const Op& op, const Signature& request) { return table.describe(op, request); },
       [&table, &device](const Op& op, const Signature& signature) {
         return std::make_unique<DeviceKernel>(table.make(op, signature), device);
       });

@@ -46,7 +46,7 @@ bool check_in_all_orders(std::span<const Backend> backends, const Subject& subje
   if (!first) {
     return false;
   }
-  const Signature signature = asked(subject.graph, subject.node, Layout::nhwc);
+  const Signature signature = request(subject.graph, subject.node, Layout::nhwc);
   for (const Backend& backend : backends.subspan(1)) {
     const auto run =
         run_op(backend.table, *subject.node.op, signature, views_of(subject.expected.before));
@@ -60,10 +60,10 @@ bool check_in_all_orders(std::span<const Backend> backends, const Subject& subje
 }
 
 struct Row {
-  Case of;
+  Case test_case;
   DataType compute{};
 };
-void PrintTo(const Row& row, std::ostream* out) { *out << row.of; }
+void PrintTo(const Row& row, std::ostream* out) { *out << row.test_case; }
 
 class GridConformance : public testing::TestWithParam<Row> {};
 
@@ -80,7 +80,7 @@ TEST_P(GridConformance, KernelsComputeWhatTheirOpsDefineInEveryOrder) {
   std::size_t ran = 0;
   for (const Node& node : built.graph->nodes()) {
     const Subject subject(values, node);
-    if (is_small(asked(*built.graph, node, Layout::nhwc))) {
+    if (is_small(request(*built.graph, node, Layout::nhwc))) {
       ran += check_in_all_orders(backends, subject, tolerance) ? 1 : 0;
     }
     values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
@@ -101,7 +101,7 @@ TEST_P(GridConformance, KernelsPassOnNonFiniteInputs) {
   std::size_t ran = 0;
   for (const Node& node : built.graph->nodes()) {
     const Subject subject(values, node);
-    if (is_small(asked(*built.graph, node, Layout::nhwc))) {
+    if (is_small(request(*built.graph, node, Layout::nhwc))) {
       ran += check_node(backend, subject, tolerance, allowed_for(*node.op)) ? 1 : 0;
     }
     values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
@@ -124,7 +124,7 @@ std::vector<Row> rows() {
 }
 
 std::string test_name(const testing::TestParamInfo<Row>& info) {
-  std::string name = info.param.of.name + "_" + std::string(name_of(info.param.compute));
+  std::string name = info.param.test_case.name + "_" + std::string(name_of(info.param.compute));
   std::ranges::replace_if(
       name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;

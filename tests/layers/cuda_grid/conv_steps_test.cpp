@@ -54,16 +54,16 @@ enum class Engines : std::uint8_t { plain, with_bias };
 
 template <class O>
 void add_row(KernelTable& table, Engines engines, grid::Order order) {
-  const auto steps = [engines](const O& op, const Signature& asked) {
+  const auto steps = [engines](const O& op, const Signature& request) {
     return layers::cuda::steps_of(
-        op, asked, [engines](const ConvGraph& graph) -> std::optional<std::size_t> {
+        op, request, [engines](const ConvGraph& graph) -> std::optional<std::size_t> {
           return graph.bias && engines == Engines::plain ? std::nullopt
                                                          : std::optional(engine_bytes);
         });
   };
   table.add<O>(
-      [steps](const O& op, const Signature& asked) {
-        const auto found = steps(op, asked);
+      [steps](const O& op, const Signature& request) {
+        const auto found = steps(op, request);
         return found ? std::optional(found->spec) : std::nullopt;
       },
       [steps, order](const O& op, const Signature& signature) {
@@ -125,16 +125,16 @@ TensorDesc image(const Shape& shape, DataType type) {
 KernelSpec forward_spec(ConvAttributes a, std::int64_t channels, Engines engines) {
   a.window = {
       .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
-  Signature asked{
+  Signature request{
       .in = {image({2, channels, 8, 8}, DataType::f16), image({4, channels, 3, 3}, DataType::f16)},
       .out = {image({2, 4, 8, 8}, DataType::f16)}};
   if (a.bias) {
-    asked.in.push_back({.shape = {4}, .type = DataType::f16});
+    request.in.push_back({.shape = {4}, .type = DataType::f16});
   }
   if (a.residual) {
-    asked.in.push_back(asked.out[0]);
+    request.in.push_back(request.out[0]);
   }
-  return backend_of(DataType::f16, engines, {}).table.describe(Conv2d(a), asked).value();
+  return backend_of(DataType::f16, engines, {}).table.describe(Conv2d(a), request).value();
 }
 
 TEST(ConvTraffic, IsThatOfTheOperandsWhereAnEngineDoesAll) {
@@ -159,10 +159,10 @@ TEST(ConvTraffic, HasWeightGradientsThatAreMadeWideWrittenAndReadAgain) {
   const ConvAttributes a{.window = {.kernel_h = 3, .kernel_w = 3}, .bias = true};
   const auto extra = [&](std::int64_t channels, DataType type) {
     const Shape w{4, channels, 3, 3};
-    const Signature asked{.in = {image({2, channels, 8, 8}, type), image({2, 4, 6, 6}, type)},
-                          .out = {image(w, DataType::f32), {.shape = {4}}}};
+    const Signature request{.in = {image({2, channels, 8, 8}, type), image({2, 4, 6, 6}, type)},
+                            .out = {image(w, DataType::f32), {.shape = {4}}}};
     return backend_of(type, Engines::plain, {})
-        .table.describe(Conv2dBackwardWeights(a, w), asked)
+        .table.describe(Conv2dBackwardWeights(a, w), request)
         .value()
         .extra_traffic;
   };

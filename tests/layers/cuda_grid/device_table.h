@@ -32,9 +32,9 @@ inline KernelTable device_table() {
   layers::cuda::add_own_kernels(*own);
   KernelTable table;
   table.otherwise(
-      [own](const Op& op, const Signature& asked) {
-        const std::optional<KernelSpec> spec = own->describe(op, asked);
-        return spec ? *spec : as_libraries_take(asked);
+      [own](const Op& op, const Signature& request) {
+        const std::optional<KernelSpec> spec = own->describe(op, request);
+        return spec ? *spec : as_libraries_take(request);
       },
       [own](const Op& op, const Signature& signature) -> std::unique_ptr<Kernel> {
         if (own->describe(op, signature)) {

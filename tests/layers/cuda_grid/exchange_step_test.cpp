@@ -110,8 +110,8 @@ TestStep exchanging_step(Log& log) {
   KernelTable table;
   layers::add_stream_exchange(table, std::make_shared<LoggingCommunicator>());
   table.otherwise(
-      [](const Op& /*op*/, const Signature& asked) {
-        return KernelSpec{.in = asked.in, .out = asked.out};
+      [](const Op& /*op*/, const Signature& request) {
+        return KernelSpec{.in = request.in, .out = request.out};
       },
       [](const Op& op, const Signature& /*signature*/) {
         return std::make_unique<LoggingKernel>(std::string(op.name()));

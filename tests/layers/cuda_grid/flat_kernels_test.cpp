@@ -44,12 +44,12 @@ KernelTable own_kernels(grid::Order order = {}) {
 template <class... Tensors>
 OpRun run_own(const Op& op, const Tensors&... tensors) {
   const std::vector<TensorView> in{tensors.view()...};
-  Signature asked;
+  Signature request;
   for (const TensorView& view : in) {
-    asked.in.push_back(view.desc);
+    request.in.push_back(view.desc);
   }
-  asked.out = op.infer(asked.in);
-  auto result = run_op(own_kernels(), op, asked, in);
+  request.out = op.infer(request.in);
+  auto result = run_op(own_kernels(), op, request, in);
   check(result.has_value(), "there is no kernel");
   return std::move(*result);
 }
@@ -80,15 +80,15 @@ TEST_P(Reordering, MovesEveryElementBetweenLayoutsAndTypes) {
     for (const DataType to : {DataType::f32, DataType::f16}) {
       for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
         const Layout other = layout == Layout::nchw ? Layout::nhwc : Layout::nchw;
-        const Signature asked{.in = {{GetParam().shape, from, layout}},
-                              .out = {{GetParam().shape, to, other}}};
+        const Signature request{.in = {{GetParam().shape, from, layout}},
+                                .out = {{GetParam().shape, to, other}}};
         for (const grid::Order order : grid::all_orders()) {
           const auto run =
-              run_op(own_kernels(order), layers::Convert(to), asked, std::vector{x.view()});
+              run_op(own_kernels(order), layers::Convert(to), request, std::vector{x.view()});
           ASSERT_TRUE(run);
-          EXPECT_EQ(run->signature.in, asked.in);
-          EXPECT_EQ(run->signature.out, asked.out);
-          EXPECT_TRUE(equal_bytes(run->out[0], x)) << to_string(asked) << ' ' << to_string(order);
+          EXPECT_EQ(run->signature.in, request.in);
+          EXPECT_EQ(run->signature.out, request.out);
+          EXPECT_TRUE(equal_bytes(run->out[0], x)) << to_string(request) << ' ' << to_string(order);
         }
       }
     }
@@ -106,9 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(FlatKernels, MapU8InNchwToNhwc) {
   const HostTensor x = tensor<std::uint8_t>({1, 3, 1, 2}, {0, 1, 2, 3, 4, 255});
-  const Signature asked{.in = {{{1, 3, 1, 2}, DataType::u8, Layout::nchw}},
-                        .out = {{{1, 3, 1, 2}, DataType::f16, Layout::nhwc}}};
-  const auto run = run_op(own_kernels(), layers::Normalise(0.5F, -1, DataType::f16), asked,
+  const Signature request{.in = {{{1, 3, 1, 2}, DataType::u8, Layout::nchw}},
+                          .out = {{{1, 3, 1, 2}, DataType::f16, Layout::nhwc}}};
+  const auto run = run_op(own_kernels(), layers::Normalise(0.5F, -1, DataType::f16), request,
                           std::vector{x.view()});
   ASSERT_TRUE(run);
   EXPECT_EQ(run->signature.out[0].layout, Layout::nhwc);
@@ -231,9 +231,9 @@ TEST(OptimizerKernels, TakeMoreTensorsThanFitOneLaunch) {
   append(in, many_tensors(count, 0.01F));
   append(in, many_tensors(count, -0.5F));
   append(in, many_tensors(count, 0.002F));
-  const Signature asked{.in = descs_of(in), .out = update.infer(descs_of(in))};
-  const Expected expected(update, views_of(in), asked.out);
-  const auto run = run_op(own_kernels(), update, asked, views_of(in));
+  const Signature request{.in = descs_of(in), .out = update.infer(descs_of(in))};
+  const Expected expected(update, views_of(in), request.out);
+  const auto run = run_op(own_kernels(), update, request, views_of(in));
   ASSERT_TRUE(run);
   EXPECT_FALSE(difference(expected.out[0].view(), run->out[0].view(), 1e-6));
   for (std::size_t i = 0; i < in.size(); ++i) {

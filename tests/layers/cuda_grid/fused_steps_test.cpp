@@ -43,14 +43,14 @@ class LoopEngine final : public layers::cuda::FusedEngine {
 
 template <class O>
 void add_row(KernelTable& table) {
-  const auto steps = [](const O& op, const Signature& asked) {
-    return layers::cuda::steps_of(op, asked, [](const layers::cuda::FusedGraph& /*graph*/) {
+  const auto steps = [](const O& op, const Signature& request) {
+    return layers::cuda::steps_of(op, request, [](const layers::cuda::FusedGraph& /*graph*/) {
       return std::optional(engine_bytes);
     });
   };
   table.add<O>(
-      [steps](const O& op, const Signature& asked) {
-        const auto found = steps(op, asked);
+      [steps](const O& op, const Signature& request) {
+        const auto found = steps(op, request);
         return found ? std::optional(found->spec) : std::nullopt;
       },
       [steps](const O& op, const Signature& signature) {
@@ -248,10 +248,10 @@ TEST(FusedSteps, PutStatisticsThatNobodyReadsIntoScratch) {
 }
 
 TEST(FusedSteps, GiveStatisticsThatAreReadAsOutputsInF32) {
-  Signature asked = forward_signature(DataType::f16);
-  asked.out.insert(asked.out.end(), 2, {.shape = {16}});
+  Signature request = forward_signature(DataType::f16);
+  request.out.insert(request.out.end(), 2, {.shape = {16}});
   const auto steps =
-      steps_of(layers::FusedConv({.window = {}, .statistics = true}), asked, any_engine);
+      steps_of(layers::FusedConv({.window = {}, .statistics = true}), request, any_engine);
   ASSERT_TRUE(steps);
   EXPECT_EQ(steps->scratch_bytes, 0U);
   ASSERT_EQ(steps->spec.out.size(), 3U);

@@ -43,7 +43,7 @@ class Loops {
 
   void operator()(const Graph::Elementwise& e) {
     const auto a = read(e.a).as<float>();
-    const auto out = fresh(e.out).as<float>();
+    const auto out = result_of(e.out).as<float>();
     for (std::size_t i = 0; i < out.size(); ++i) {
       out[i] = value(e.function, a[i], e.b == 0 ? 0 : at(e.b, i, graph_.tensor(e.out).shape));
     }
@@ -52,7 +52,7 @@ class Loops {
 
   void operator()(const Graph::Statistics& s) {
     const auto x = read(s.x).as<float>();
-    const auto sum = fresh(s.sum).as<float>(), squares = fresh(s.squares).as<float>();
+    const auto sum = result_of(s.sum).as<float>(), squares = result_of(s.squares).as<float>();
     std::ranges::fill(sum, 0.0F);
     std::ranges::fill(squares, 0.0F);
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -117,7 +117,7 @@ class Loops {
     return graph_.tensor(id).shape == shape ? values[i] : values[channel(i, shape)];
   }
   void set(Graph::Id id, std::size_t i, double value) {
-    fresh(id).as<float>()[i] = static_cast<float>(value);
+    result_of(id).as<float>()[i] = static_cast<float>(value);
   }
 
   TensorDesc desc(Graph::Id id) const {
@@ -135,7 +135,7 @@ class Loops {
     }
     return value->second.view();
   }
-  TensorView fresh(Graph::Id id) {
+  TensorView result_of(Graph::Id id) {
     return values_.try_emplace(id, plain(desc(id))).first->second.view();
   }
   void write(Graph::Id id) {
@@ -149,7 +149,7 @@ class Loops {
     for (const Graph::Id id : in) {
       operands.push_back(read(id));
     }
-    const std::vector<TensorView> results{fresh(out)};
+    const std::vector<TensorView> results{result_of(out)};
     op.reference(operands, results);
     write(out);
   }

@@ -57,16 +57,16 @@ HostTensor values(const TensorDesc& desc, double middle, double spread, int seed
 
 // Runs an op by its own kernel and by its reference loops, on inputs of these descriptions.
 void expect_like_reference(const Op& op, const std::vector<TensorDesc>& in, double tolerance) {
-  Signature asked{.in = in, .out = op.infer(in)};
+  Signature request{.in = in, .out = op.infer(in)};
   std::vector<HostTensor> inputs;
   for (std::size_t i = 0; i < in.size(); ++i) {
     const bool variance = in[i].shape.rank() == 1;  // also gamma; keeps it away from 0
     inputs.push_back(values(in[i], variance ? 1 : 0, variance ? 0.5 : 1, static_cast<int>(i) + 1));
   }
-  const auto run = run_op(own_kernels(), op, asked, views_of(inputs));
+  const auto run = run_op(own_kernels(), op, request, views_of(inputs));
   ASSERT_TRUE(run) << op.name();
-  const Expected expected(op, views_of(inputs), asked.out);
-  for (std::size_t i = 0; i < asked.out.size(); ++i) {
+  const Expected expected(op, views_of(inputs), request.out);
+  for (std::size_t i = 0; i < request.out.size(); ++i) {
     const auto text = difference(expected.out[i].view(), run->out[i].view(), tolerance);
     EXPECT_FALSE(text) << op.name() << " output " << i << ": " << text.value_or("");
   }
@@ -163,11 +163,11 @@ TEST(OwnKernels, FinishStatisticsWithTheValuesOfSlopesAndOffsetsAfterRounding) {
     const auto run = run_op(own_kernels(), op, {vectors, op.infer(vectors)}, views_of(in));
     ASSERT_TRUE(run);
     ASSERT_EQ(run->out.size(), 7U);
-    for (const std::size_t of : {3, 4}) {
-      EXPECT_EQ(run->signature.out[of].type, type);
-      EXPECT_TRUE(
-          std::ranges::equal(run->out[of].view().as<float>(), run->out[of + 2].view().as<float>()))
-          << name_of(type) << " output " << of;
+    for (const std::size_t output : {3, 4}) {
+      EXPECT_EQ(run->signature.out[output].type, type);
+      EXPECT_TRUE(std::ranges::equal(run->out[output].view().as<float>(),
+                                     run->out[output + 2].view().as<float>()))
+          << name_of(type) << " output " << output;
     }
   }
 }
@@ -241,7 +241,7 @@ TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
       }
       const BuiltCase built = build(row, compute);
       for (const Node& node : built.graph->nodes()) {
-        if (spread_out(table, *node.op, asked(*built.graph, node, Layout::nhwc))) {
+        if (spread_out(table, *node.op, request(*built.graph, node, Layout::nhwc))) {
           pitched.insert(std::string(node.op->name()));
         }
       }
@@ -294,7 +294,7 @@ TEST(OwnKernels, ServeEveryOpButConvolutionsAndProducts) {
       }
       const BuiltCase built = build(row, compute);
       for (const Node& node : built.graph->nodes()) {
-        if (!table.describe(*node.op, asked(*built.graph, node, Layout::nhwc))) {
+        if (!table.describe(*node.op, request(*built.graph, node, Layout::nhwc))) {
           missing.insert(std::string(node.op->name()));
         }
       }

@@ -82,13 +82,13 @@ TEST_F(LiveLibraries, MeasureNoNodeWithoutTuningOrAfterItsSeconds) {
 
 TEST_F(LiveLibraries, KnowTheSecondsOfNodesThatTheFirstRankKnowsAndNoOthers) {
   const auto first = make({.tune = true});
-  const auto of = [](double seconds) { return [seconds] { return std::optional(seconds); }; };
-  first->node_seconds("a node", of(2e-5));
+  const auto taking = [](double seconds) { return [seconds] { return std::optional(seconds); }; };
+  first->node_seconds("a node", taking(2e-5));
   const auto other = make({.tune = true});
-  other->node_seconds("a node that the first rank has not", of(3e-5));
+  other->node_seconds("a node that the first rank has not", taking(3e-5));
   other->adopt(first->choices_text());
-  EXPECT_EQ(other->node_seconds("a node", of(9)), 2e-5);
-  EXPECT_EQ(other->node_seconds("a node that the first rank has not", of(9)), std::nullopt);
+  EXPECT_EQ(other->node_seconds("a node", taking(9)), 2e-5);
+  EXPECT_EQ(other->node_seconds("a node that the first rank has not", taking(9)), std::nullopt);
   EXPECT_EQ(other->choices_text(), first->choices_text());
   EXPECT_THROW(other->adopt("a node\tseconds\tfew\n"), Error);
 }

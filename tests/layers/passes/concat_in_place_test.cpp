@@ -72,7 +72,8 @@ struct Parts {
   Graph graph{{.compute = type}};
   std::vector<Value> parts;
 
-  Parts(std::initializer_list<std::int64_t> channels, DataType of = DataType::f16) : type(of) {
+  Parts(std::initializer_list<std::int64_t> channels, DataType element = DataType::f16)
+      : type(element) {
     for (const std::int64_t count : channels) {
       parts.push_back(relu(image(count)));
     }
@@ -158,8 +159,8 @@ TEST(ConcatInPlace, CopiesAllWhereMostMustBeCopied) {
 // The table accepts no pitch in the op that makes a part, or in the op that reads it.
 TEST(ConcatInPlace, CopiesWhereAKernelKnowsNoPitch) {
   KernelTable table = device_loops();
-  const auto describe = [](const MaxPool& /*op*/, const Signature& asked) {
-    KernelSpec spec = tests::as_libraries_take(asked);
+  const auto describe = [](const MaxPool& /*op*/, const Signature& request) {
+    KernelSpec spec = tests::as_libraries_take(request);
     spec.in[0].pitch = spec.out[0].pitch = 0;
     return std::optional(spec);
   };

@@ -23,8 +23,8 @@ using Form = NormPlan::Form;
 KernelTable table_of(const Accepts& accepts) {
   KernelTable table;
   table.otherwise(
-      [accepts](const Op& op, const Signature& asked) {
-        return accepts(op) ? std::optional(KernelSpec{.in = asked.in, .out = asked.out})
+      [accepts](const Op& op, const Signature& request) {
+        return accepts(op) ? std::optional(KernelSpec{.in = request.in, .out = request.out})
                            : std::nullopt;
       },
       [](const Op& op, const Signature& /*signature*/) {

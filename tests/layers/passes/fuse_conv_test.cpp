@@ -42,9 +42,10 @@ bool accepts_all(const Op& /*op*/, const Signature& /*asked*/) { return true; }
 KernelTable table_of(Accepts accepts) {
   KernelTable table;
   table.otherwise(
-      [accepts = std::move(accepts)](const Op& op, const Signature& asked) {
-        return accepts(op, asked) ? std::optional(KernelSpec{.in = asked.in, .out = asked.out})
-                                  : std::nullopt;
+      [accepts = std::move(accepts)](const Op& op, const Signature& request) {
+        return accepts(op, request)
+                   ? std::optional(KernelSpec{.in = request.in, .out = request.out})
+                   : std::nullopt;
       },
       [](const Op& op, const Signature& /*signature*/) {
         return std::make_unique<ReferenceKernel>(op);
@@ -390,8 +391,8 @@ TEST(FusedConvolutions, StoreAnImageThatTheHostReads) {
 // The fake device's kernels need a multiple of four channels. The first convolution and its norm
 // stay separate; all later ones are fused.
 TEST(FusedConvolutions, AreOnlyThoseThatTheTableRuns) {
-  const auto wide = [](const Op& op, const Signature& asked) {
-    return op.name() != "fused_conv" || asked.in[0].shape[1] % 4 == 0;
+  const auto wide = [](const Op& op, const Signature& request) {
+    return op.name() != "fused_conv" || request.in[0].shape[1] % 4 == 0;
   };
   const Counts after =
       counts(*fused(*step_of([](Value x) { return unit(unit(unit(x, 8, 3), 8), 8); }, 3), wide));

@@ -165,8 +165,8 @@ TEST(JoinGradients, ChangesNothingTheSecondTime) {
 KernelTable table_of(const std::function<bool(const Op&)>& accepts) {
   KernelTable table;
   table.otherwise(
-      [accepts](const Op& op, const Signature& asked) {
-        return accepts(op) ? std::optional(KernelSpec{.in = asked.in, .out = asked.out})
+      [accepts](const Op& op, const Signature& request) {
+        return accepts(op) ? std::optional(KernelSpec{.in = request.in, .out = request.out})
                            : std::nullopt;
       },
       [](const Op& op, const Signature& /*signature*/) {

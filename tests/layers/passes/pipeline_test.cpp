@@ -189,8 +189,8 @@ bool has_masks(const Graph& graph) {
 KernelTable training_loops() {
   KernelTable table = device_loops();
   table.add<layers::Update>(
-      [](const layers::Update& /*op*/, const Signature& asked) {
-        return std::optional(KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out});
+      [](const layers::Update& /*op*/, const Signature& request) {
+        return std::optional(KernelSpec{.workspace = 0, .in = request.in, .out = request.out});
       },
       [](const layers::Update& op, const Signature& /*signature*/) {
         return std::make_unique<DeviceLoops>(op);

@@ -121,10 +121,11 @@ TEST(CountReaders, CountsEveryOperandAndOutput) {
 bool runs_add(Layout image, Provider by, const TensorDesc& desc) {
   KernelTable table;
   table.add<Add>(
-      [](const Add& /*op*/, const Signature& asked) {
+      [](const Add& /*op*/, const Signature& request) {
         const bool takes =
-            asked.in[0].layout == Layout::nhwc && asked.out[0].layout == Layout::nhwc;
-        return takes ? std::optional(KernelSpec{.in = asked.in, .out = asked.out}) : std::nullopt;
+            request.in[0].layout == Layout::nhwc && request.out[0].layout == Layout::nhwc;
+        return takes ? std::optional(KernelSpec{.in = request.in, .out = request.out})
+                     : std::nullopt;
       },
       [](const Add& op, const Signature& /*signature*/) {
         return std::make_unique<ReferenceKernel>(op);

@@ -133,9 +133,9 @@ TEST(SliceBatch, SharesParametersAndKeepsNamesOfVariables) {
   Graph graph;
   network(images(graph, 6));
   const Rewritten sliced = slice_batch(graph, find_cut(graph).value(), 3);
-  const auto persistent = [](const Graph& of) {
+  const auto persistent = [](const Graph& graph) {
     std::vector<std::string> names;
-    for (const TensorInfo& info : of.tensors()) {
+    for (const TensorInfo& info : graph.tensors()) {
       if (info.role != Role::activation) {
         names.push_back(info.name);
       }

@@ -35,8 +35,8 @@ using testing::IsEmpty;
 KernelTable table_of_all() {
   KernelTable table;
   table.otherwise(
-      [](const Op& /*op*/, const Signature& asked) {
-        return std::optional(KernelSpec{.in = asked.in, .out = asked.out});
+      [](const Op& /*op*/, const Signature& request) {
+        return std::optional(KernelSpec{.in = request.in, .out = request.out});
       },
       [](const Op& op, const Signature& /*signature*/) {
         return std::make_unique<ReferenceKernel>(op);

@@ -12,9 +12,10 @@ namespace cnn::tests::grid {
 
 namespace {
 
-Extent position(std::size_t index, const Extent& of) {
-  return {static_cast<unsigned>(index % of.x), static_cast<unsigned>(index / of.x % of.y),
-          static_cast<unsigned>(index / of.x / of.y)};
+Extent position(std::size_t index, const Extent& extent) {
+  return {static_cast<unsigned>(index % extent.x),
+          static_cast<unsigned>(index / extent.x % extent.y),
+          static_cast<unsigned>(index / extent.x / extent.y)};
 }
 
 std::vector<std::size_t> sequence(std::size_t count, Order order, std::size_t salt) {

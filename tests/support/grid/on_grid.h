@@ -26,10 +26,11 @@ class OnGrid final : public Kernel {
 inline KernelTable in_order(KernelTable table, Order order) {
   const auto all = std::make_shared<const KernelTable>(std::move(table));
   KernelTable result;
-  result.otherwise([all](const Op& op, const Signature& asked) { return all->describe(op, asked); },
-                   [all, order](const Op& op, const Signature& signature) {
-                     return std::make_unique<OnGrid>(all->make(op, signature), order);
-                   });
+  result.otherwise(
+      [all](const Op& op, const Signature& request) { return all->describe(op, request); },
+      [all, order](const Op& op, const Signature& signature) {
+        return std::make_unique<OnGrid>(all->make(op, signature), order);
+      });
   return result;
 }
 

@@ -25,19 +25,20 @@ class Widened : public testing::Test {
 };
 
 TEST_F(Widened, SpecKeepsTheTypesAskedAndMakesRoomForWideCopies) {
-  const Signature asked{{image(DataType::bf16, Layout::nchw)},
-                        {image(DataType::bf16, Layout::nhwc)}};
-  const KernelSpec spec = widened_spec(transposition(), asked, engine);
-  EXPECT_TRUE(is_widened(transposition(), asked));
-  EXPECT_EQ(spec.in, asked.in);
-  EXPECT_EQ(spec.out, asked.out);
+  const Signature request{{image(DataType::bf16, Layout::nchw)},
+                          {image(DataType::bf16, Layout::nhwc)}};
+  const KernelSpec spec = widened_spec(transposition(), request, engine);
+  EXPECT_TRUE(is_widened(transposition(), request));
+  EXPECT_EQ(spec.in, request.in);
+  EXPECT_EQ(spec.out, request.out);
   EXPECT_EQ(spec.workspace, 2 * 64U);  // two copies of 16 bytes, each aligned to a cache line
 }
 
 TEST_F(Widened, SpecOfAPlanAsAskedIsThePlans) {
-  const Signature asked{{image(DataType::f32, Layout::nchw)}, {image(DataType::f32, Layout::nhwc)}};
-  EXPECT_FALSE(is_widened(transposition(), asked));
-  EXPECT_EQ(widened_spec(transposition(), asked, engine).workspace, 0U);
+  const Signature request{{image(DataType::f32, Layout::nchw)},
+                          {image(DataType::f32, Layout::nhwc)}};
+  EXPECT_FALSE(is_widened(transposition(), request));
+  EXPECT_EQ(widened_spec(transposition(), request, engine).workspace, 0U);
 }
 
 TEST_F(Widened, KernelConvertsOnTheWayInAndOut) {

@@ -30,15 +30,15 @@ const Shape x_shape{256, 64, 56, 56};
 const Shape w_shape{64, 64, 3, 3};
 
 std::optional<KernelSpec> forward(const layers::FusedConvAttributes& attributes, DataType type) {
-  Signature asked{.in = {image(x_shape, type), image(w_shape, DataType::f32)},
-                  .out = {image(x_shape, type)}};
+  Signature request{.in = {image(x_shape, type), image(w_shape, DataType::f32)},
+                    .out = {image(x_shape, type)}};
   if (attributes.prologue) {
-    asked.in.insert(asked.in.end(), 2, vector(64, type));
+    request.in.insert(request.in.end(), 2, vector(64, type));
   }
   if (attributes.statistics) {
-    asked.out.insert(asked.out.end(), 2, vector(64));
+    request.out.insert(request.out.end(), 2, vector(64));
   }
-  return table().describe(layers::FusedConv(attributes), asked);
+  return table().describe(layers::FusedConv(attributes), request);
 }
 
 TEST(FusedConv, RunsInF16OnHopper) {
@@ -86,12 +86,12 @@ TEST(FusedConv, GivesWeightGradientsInF32) {
 
 TEST(FusedConv, GoesBackThroughANormAndSumsUpItsGradient) {
   const layers::ConvBackwardDataNorm op(same_3x3);
-  Signature asked{.in = {image(x_shape, DataType::f16), image(w_shape, DataType::f32),
-                         image(x_shape, DataType::f16)},
-                  .out = {image(x_shape, DataType::f16)}};
-  asked.in.insert(asked.in.end(), 4, vector(64));
-  asked.out.insert(asked.out.end(), 5, vector(64));
-  const auto spec = table().describe(op, asked);
+  Signature request{.in = {image(x_shape, DataType::f16), image(w_shape, DataType::f32),
+                           image(x_shape, DataType::f16)},
+                    .out = {image(x_shape, DataType::f16)}};
+  request.in.insert(request.in.end(), 4, vector(64));
+  request.out.insert(request.out.end(), 5, vector(64));
+  const auto spec = table().describe(op, request);
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->in[1], image(w_shape, DataType::f16));
   EXPECT_EQ(spec->out[5], vector(64));

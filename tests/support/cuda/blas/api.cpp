@@ -133,7 +133,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
                                               cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulPreference_t preference, int request,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
   const emulated::Product product{emulated::operation_of(operation), emulated::layout_of(a),
@@ -146,7 +146,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t /*handle*/,
   const auto& wishes = reinterpret_cast<const emulated::Preference*>(preference)->attributes;
   const auto workspace =
       emulated::value_of(wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{0});
-  if (asked < 1 || workspace < emulated::product_workspace_bytes) {
+  if (request < 1 || workspace < emulated::product_workspace_bytes) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   results[0] = {};

@@ -195,12 +195,12 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 // NOLINTNEXTLINE(readability-function-size): the parameters are the library's
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, std::int64_t asked,
+                                       cudnnBackendAttributeType_t type, std::int64_t capacity,
                                        std::int64_t* got, void* values) {
   return emulated::dnn::guarded([&] {
     std::int64_t ignored = 0;
     emulated::dnn::read(*emulated::object_at(descriptor),
-                        {name, type, asked, got == nullptr ? &ignored : got, values});
+                        {name, type, capacity, got == nullptr ? &ignored : got, values});
   });
 }
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,

@@ -147,7 +147,8 @@ void finalize_by_type(Object& object) {
 void finalize(Object& object) {
   require(!object.final, name_of(object.type) + " is final already");
   for (const AttributeRule& rule : attribute_rules()) {
-    require(rule.of != object.type || !rule.required || object.attributes.contains(rule.name),
+    require(rule.descriptor_type != object.type || !rule.required ||
+                object.attributes.contains(rule.name),
             name_of(object.type) + " lacks attribute " + std::to_string(rule.name));
   }
   finalize_by_type(object);
@@ -168,11 +169,11 @@ void read(const Object& object, const Request& request) {
   require(attribute.type == request.type,
           "attribute " + std::to_string(request.name) + " is read as another type than it has",
           CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE);
-  if (request.values == nullptr || request.asked == 0) {
+  if (request.values == nullptr || request.capacity == 0) {
     *request.got = attribute.count;
     return;
   }
-  *request.got = std::min(attribute.count, request.asked);
+  *request.got = std::min(attribute.count, request.capacity);
   const auto count = static_cast<std::size_t>(*request.got);
   if (attribute.type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     // An empty list has no bytes, and std::memcpy must not get a null pointer.

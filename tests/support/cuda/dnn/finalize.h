@@ -8,12 +8,12 @@ namespace cnn::tests::emulated::dnn {
 // that names the error.
 void finalize(Object& object);
 
-// A request for an attribute, as the interface returns it: at most `asked` values and their number.
-// Descriptors are copied into those whose handles the caller gives.
+// A request for an attribute, as the interface returns it: at most `capacity` values and their
+// number. Descriptors are copied into those whose handles the caller gives.
 struct Request {
   cudnnBackendAttributeName_t name{};
   cudnnBackendAttributeType_t type{};
-  std::int64_t asked = 0;
+  std::int64_t capacity = 0;
   std::int64_t* got = nullptr;
   void* values = nullptr;
 };

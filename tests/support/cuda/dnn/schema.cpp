@@ -107,9 +107,10 @@ constexpr AttributeRule rules[] = {
 
 std::span<const AttributeRule> attribute_rules() { return rules; }
 
-const AttributeRule* find_rule(cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t name) {
+const AttributeRule* find_rule(cudnnBackendDescriptorType_t descriptor_type,
+                               cudnnBackendAttributeName_t name) {
   for (const AttributeRule& rule : rules) {
-    if (rule.of == of && rule.name == name) {
+    if (rule.descriptor_type == descriptor_type && rule.name == name) {
       return &rule;
     }
   }

@@ -8,7 +8,7 @@ namespace cnn::tests::emulated {
 
 // An attribute that one type of descriptor supports.
 struct AttributeRule {
-  cudnnBackendDescriptorType_t of{};
+  cudnnBackendDescriptorType_t descriptor_type{};
   cudnnBackendAttributeName_t name{};
   cudnnBackendAttributeType_t type{};
   std::int64_t most = 1;  // largest number of values
@@ -19,6 +19,7 @@ struct AttributeRule {
 std::span<const AttributeRule> attribute_rules();
 
 // Returns null if descriptors of that type have no such attribute.
-const AttributeRule* find_rule(cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t name);
+const AttributeRule* find_rule(cudnnBackendDescriptorType_t descriptor_type,
+                               cudnnBackendAttributeName_t name);
 
 }  // namespace cnn::tests::emulated

@@ -23,8 +23,8 @@ struct InjectedFault {
   std::uint64_t reduction = 0;
   std::chrono::milliseconds delay{};
 
-  bool strikes(Kind asked, int at_rank, std::uint64_t at_reduction) const {
-    return kind == asked && rank == at_rank && reduction == at_reduction;
+  bool strikes(Kind request, int at_rank, std::uint64_t at_reduction) const {
+    return kind == request && rank == at_rank && reduction == at_reduction;
   }
 };
 
