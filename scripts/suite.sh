@@ -62,7 +62,7 @@ keeps_commas=(
   backbone_model_path benchmark_log_dir benchmark_test_id class_list comm_calibration_file comm_fault comm_numa_nodes comm_topology
   controller_host data_dir ddl_options debugger emulate_link_gbps eval_dir eval_during_training_at_specified_epochs
   eval_during_training_at_specified_steps fake_input flagfile gpu_indices gpu_thread_mode graph_file hash_file history html_report
-  kmp_affinity lms_excl_ops lms_excl_types lms_incl_ops lms_incl_types lms_plan_file lms_plan_out lms_serialization
+  kmp_affinity lms_disk lms_excl_ops lms_excl_types lms_incl_ops lms_incl_types lms_plan_file lms_plan_out lms_serialization
   lms_trace log_dir output_dir partitioned_graph_file_prefix piecewise_learning_rate_schedule plan_cache
   pretrain_dir ps_hosts result_json result_storage rewriter_config server_protocol simulate_ranks stderrthreshold
   steps_csv take_turns tfprof_file trace_file train_dir undefok worker_hosts

@@ -48,6 +48,9 @@ TEST(Cases, CoverEveryOp) {
   EXPECT_GT(declared.size(), 30);
   Names covered = ops_of_cases();
   covered.insert("all_reduce");  // its result depends on other ranks, so Exchange tests it
+  // Slices of a variable depend on its layout, and backends group their sums of squares as they
+  // like; the tests of the pass host_variables compare whole updates on every backend.
+  covered.insert({"load_variable", "store_variable", "update_slice", "half_sum_of_slices"});
   for (const std::string& name : declared) {
     EXPECT_TRUE(covered.contains(name)) << "no case has the op " << name;
   }
