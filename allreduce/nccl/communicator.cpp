@@ -157,9 +157,9 @@ void Communicator::poll(bool waiting) {
     return;
   }
   Status status = success;
-  const Status request = library_.async_error(comm_, &status);
-  if (request != success || (status != success && status != in_progress)) {
-    fail(request != success ? request : status);
+  const Status query = library_.async_error(comm_, &status);
+  if (query != success || (status != success && status != in_progress)) {
+    fail(query != success ? query : status);
   }
   try {
     team_.check_peers(true);
@@ -178,8 +178,8 @@ void Communicator::settle(Status status) {
   }
   while (status == in_progress) {
     poll(true);
-    if (const Status request = library_.async_error(comm_, &status); request != success) {
-      fail(request);
+    if (const Status query = library_.async_error(comm_, &status); query != success) {
+      fail(query);
     }
   }
   team_.check_peers(false);
