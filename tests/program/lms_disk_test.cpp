@@ -165,9 +165,9 @@ TEST(LmsDisk, ServesTwoDevicesOfOneProcess) {
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 
-class RanksWithLmsDisk : public SeveralProcesses {};
+class SlowRanksWithLmsDisk : public SeveralProcesses {};
 
-TEST_F(RanksWithLmsDisk, HaveAFileEachAndTheBitsOfTheRunWithoutIt) {
+TEST_F(SlowRanksWithLmsDisk, HaveAFileEachAndTheBitsOfTheRunWithoutIt) {
   const TemporaryFolder folder;
   const Words small{"--variable_update=replicated", "--batch_size=16", "--lms_size_threshold=8"};
   const RankTraining whole = train_as(2, small);

@@ -249,7 +249,8 @@ TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
   }
   EXPECT_THAT(pitched,
               testing::ElementsAre("average_pool", "average_pool_backward", "batch_norm",
-                                   "batch_norm_backward", "batch_norm_inference", "concat",
+                                   "batch_norm_backward", "batch_norm_gradient_sums",
+                                   "batch_norm_inference", "batch_norm_input_gradient", "concat",
                                    "max_pool", "max_pool_backward", "relu_backward", "scale_bias",
                                    "split", "subsample", "subsample_backward"));
 }
