@@ -170,15 +170,15 @@ bool completes_operand(const Op& op, std::span<const TensorDesc> in) {
 }
 
 void add_host_variable_rows(KernelTable& table) {
-  const auto as_asked = [](const Op& /*op*/, const Signature& request) {
+  const auto as_requested = [](const Op& /*op*/, const Signature& request) {
     return std::optional(KernelSpec{.in = request.in, .out = request.out});
   };
-  table.add<LoadVariable>(as_asked, [](const LoadVariable& op, const Signature&) {
+  table.add<LoadVariable>(as_requested, [](const LoadVariable& op, const Signature&) {
     return copy_kernel([from = bytes_before(op.first)](Stream& stream, const Operands& o) {
       stream.copy(o.out[0].data, o.in[0].data + from, o.out[0].desc.bytes());
     });
   });
-  table.add<StoreVariable>(as_asked, [](const StoreVariable& op, const Signature&) {
+  table.add<StoreVariable>(as_requested, [](const StoreVariable& op, const Signature&) {
     return copy_kernel([to = bytes_before(op.first)](Stream& stream, const Operands& o) {
       stream.copy(o.in[1].data + to, o.in[0].data, o.in[0].desc.bytes());
     });

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t max_pairs = 128, max_tiles_of_slab = 256;
 
 // Enough items for many threads, and parts of enough pairs to outweigh the adding of their sums.
-constexpr std::int64_t enough_items = 16, min_pairs_of_part = 256, max_parts = 64;
+constexpr std::int64_t enough_items = 16, min_pairs_of_part = 256;
 
 // The most blocks of a square slab.
 std::int64_t slab_side(std::int64_t taps) {
@@ -141,7 +141,13 @@ void Bf16WeightsGradient::operator()(const Operands& o) const {
     }
   });
   if (parts_ > 1) {
-    add_parts(scratch, o.out[0].as<float>().data());
+    add_parts(*loops_,
+              {.from = scratch.sums,
+               .parts = parts_,
+               .stride = sums_of_part(),
+               .count = sums_of_part() - gradient_block,
+               .tile = gradient_tile},
+              o.out[0].as<float>().data());
   }
   if (problem_.bias) {
     sum_parts(scratch.bias, parts_, problem_.y.shape[1], o.out[1].as<float>().data());
@@ -251,22 +257,6 @@ void Bf16WeightsGradient::add_bias(const std::uint16_t* dy, const Slab& slab,
     }
     bias += gradient_block;
   }
-}
-
-void Bf16WeightsGradient::add_parts(const Scratch& scratch, float* dw) const {
-  const std::int64_t count = sums_of_part() - gradient_block;
-  parallel_for(count / gradient_tile, elements_per_thread / gradient_tile / parts_ + 1,
-               [&](std::int64_t first, std::int64_t last) {
-                 std::array<const void*, max_parts> parts{};
-                 for (std::int64_t part = 0; part < parts_; ++part) {
-                   parts[static_cast<std::size_t>(part)] =
-                       scratch.sums + part * sums_of_part() + first * gradient_tile;
-                 }
-                 loops_->f32.add({.x = parts.data(),
-                                  .inputs = parts_,
-                                  .y = dw + first * gradient_tile,
-                                  .n = (last - first) * gradient_tile});
-               });
 }
 
 }  // namespace cnn::layers::cpu

@@ -77,7 +77,6 @@ class Bf16WeightsGradient {
                std::uint16_t* to) const;
   void add_bias(const std::uint16_t* dy, const Slab& slab, const Segment& segment,
                 double* bias) const;
-  void add_parts(const Scratch& scratch, float* dw) const;
 
   Bf16GradientProblem problem_;
   const Loops* loops_;

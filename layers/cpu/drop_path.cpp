@@ -46,7 +46,7 @@ void add_drop_path_rows(KernelTable& table, const Loops& loops) {
         if (!is_vectorised(x.type) || x.layout == Layout::packed) {
           return std::nullopt;
         }
-        KernelSpec spec = as_asked(request);
+        KernelSpec spec = as_requested(request);
         spec.out[0].layout = x.layout;
         spec.out[0].packing = nullptr;
         return spec;

@@ -88,7 +88,7 @@ void add_dropout_rows(KernelTable& table, const Loops& loops) {
         if (!is_vectorised(x.type) || x.layout == Layout::packed) {
           return std::nullopt;
         }
-        KernelSpec spec = as_asked(request);
+        KernelSpec spec = as_requested(request);
         spec.out[0].layout = x.layout;
         spec.out[0].packing = nullptr;
         return spec;

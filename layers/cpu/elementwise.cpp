@@ -105,7 +105,7 @@ std::optional<KernelSpec> describe_normalise(const Signature& request) {
   if (packed || !is_vectorised(request.out[0].type)) {
     return std::nullopt;
   }
-  return as_asked(request);
+  return as_requested(request);
 }
 
 }  // namespace

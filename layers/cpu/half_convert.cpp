@@ -83,7 +83,7 @@ void add_half_convert_rows(KernelTable& table) {
         if (!half || x.layout == Layout::packed || y.layout == Layout::packed) {
           return std::nullopt;
         }
-        return as_asked(request);
+        return as_requested(request);
       },
       [](const Convert&, const Signature&) { return own_kernel(convert); });
 }

@@ -228,7 +228,7 @@ std::optional<KernelSpec> describe_update(const Update& op, const Signature& req
   if (loop_of(op.attributes.rule, loops) == nullptr) {
     return std::nullopt;
   }
-  KernelSpec spec = as_asked(request);
+  KernelSpec spec = as_requested(request);
   for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     const std::size_t parameter = (i - op.first_gradient()) % op.parameters;
     spec.in[i] = spec.in[op.first_parameter() + parameter];
@@ -268,14 +268,14 @@ void add_optimizer_rows(KernelTable& table, const Loops& loops) {
         if (loop_of(op.attributes.rule, loops) == nullptr) {
           return std::nullopt;
         }
-        return as_asked(request, SliceUpdate(op, request, loops).workspace());
+        return as_requested(request, SliceUpdate(op, request, loops).workspace());
       },
       [&loops](const UpdateSlice& op, const Signature& s) {
         return own_kernel(SliceUpdate(op, s, loops));
       });
   table.add<HalfSumOfSlices>(
       [](const HalfSumOfSlices&, const Signature& request) {
-        return std::optional(as_asked(request));
+        return std::optional(as_requested(request));
       },
       [](const HalfSumOfSlices&, const Signature&) { return own_kernel(half_sum); });
   table.add<FoundInf>(
@@ -285,7 +285,7 @@ void add_optimizer_rows(KernelTable& table, const Loops& loops) {
             return std::nullopt;
           }
         }
-        return as_asked(request, FindInf(request, loops).workspace());
+        return as_requested(request, FindInf(request, loops).workspace());
       },
       [&loops](const FoundInf&, const Signature& s) { return own_kernel(FindInf(s, loops)); });
 }

@@ -1,6 +1,7 @@
 #include "layers/cpu/own_kernel.h"
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/divide_up.h"
 #include "runtime/error.h"
@@ -44,7 +45,7 @@ Layout channels_together(const Signature& request) {
   return Layout::nhwc;
 }
 
-KernelSpec as_asked(const Signature& request, std::size_t workspace) {
+KernelSpec as_requested(const Signature& request, std::size_t workspace) {
   KernelSpec spec{.workspace = workspace, .in = request.in, .out = request.out};
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
@@ -55,7 +56,7 @@ KernelSpec as_asked(const Signature& request, std::size_t workspace) {
 }
 
 KernelSpec in_layout(const Signature& request, Layout layout, std::size_t workspace) {
-  KernelSpec spec = as_asked(request, workspace);
+  KernelSpec spec = as_requested(request, workspace);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.layout = desc.shape.rank() == 4 ? layout : Layout::nchw;
@@ -68,7 +69,7 @@ KernelSpec in_layout(const Signature& request, Layout layout, std::size_t worksp
 KernelSpec like_first_input(const Signature& request) { return like_input(0, request); }
 
 KernelSpec like_input(std::size_t input, const Signature& request) {
-  KernelSpec spec = as_asked(request);
+  KernelSpec spec = as_requested(request);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.layout = request.in[input].layout;
@@ -93,6 +94,21 @@ void sum_parts(const double* from, std::int64_t parts, std::int64_t n, float* to
     }
     to[i] = static_cast<float>(sum);
   }
+}
+
+void add_parts(const Loops& loops, const PartialSums& sums, float* to) {
+  parallel_for(sums.count / sums.tile, elements_per_thread / sums.tile / sums.parts + 1,
+               [&](std::int64_t first, std::int64_t last) {
+                 std::array<const void*, max_parts> parts{};
+                 for (std::int64_t part = 0; part < sums.parts; ++part) {
+                   parts[static_cast<std::size_t>(part)] =
+                       sums.from + part * sums.stride + first * sums.tile;
+                 }
+                 loops.f32.add({.x = parts.data(),
+                                .inputs = sums.parts,
+                                .y = to + first * sums.tile,
+                                .n = (last - first) * sums.tile});
+               });
 }
 
 std::int64_t stored_elements(const TensorDesc& desc) {

@@ -50,7 +50,7 @@ const TypedLoops& loops_of(const Loops& loops, DataType type);
 Layout channels_together(const Signature& request);
 
 // Returns every operand as requested, but without a pitch: no loops of this folder support one.
-KernelSpec as_asked(const Signature& request, std::size_t workspace = 0);
+KernelSpec as_requested(const Signature& request, std::size_t workspace = 0);
 
 // Returns the operands with images (rank 4) in this layout, all others row-major.
 KernelSpec in_layout(const Signature& request, Layout layout, std::size_t workspace = 0);
@@ -65,6 +65,20 @@ std::int64_t stored_elements(const TensorDesc& desc);
 
 // Writes to[i] = the sum of from[part * n + i] over the parts, in their order, for all i < n.
 void sum_parts(const double* from, std::int64_t parts, std::int64_t n, float* to);
+
+// The most parts of a batch that a weight gradient sums up side by side.
+inline constexpr std::int64_t max_parts = 64;
+
+// Partial sums that parts of a batch left, at most max_parts of them.
+struct PartialSums {
+  const float* from = nullptr;
+  std::int64_t parts = 0, stride = 0;  // floats from one part to the next
+  std::int64_t count = 0, tile = 1;    // floats of a part, a multiple of those of a tile
+};
+
+// Writes to[i] = the sum of from[part * stride + i] over the parts, in their order, for all i <
+// count, tile by tile on the OpenMP team.
+void add_parts(const Loops& loops, const PartialSums& sums, float* to);
 
 // Returns the pointer `elements` further in an array of this type.
 inline std::byte* advance(std::byte* data, std::int64_t elements, DataType type) {

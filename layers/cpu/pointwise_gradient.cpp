@@ -13,7 +13,6 @@ namespace {
 constexpr std::int64_t max_segment_pixels = 256, max_slab_blocks = 16;
 
 // Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
-constexpr std::int64_t max_parts = 64;
 
 }  // namespace
 

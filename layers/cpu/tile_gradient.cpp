@@ -1,7 +1,6 @@
 #include "layers/cpu/tile_gradient.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "runtime/divide_up.h"
@@ -14,7 +13,7 @@ namespace {
 constexpr std::int64_t max_tiles_per_slab = 1024, max_bytes_of_strip = 768 << 10;
 
 // Enough items for many threads, and parts of enough steps to outweigh the adding of their sums.
-constexpr std::int64_t wanted_items = 16, min_steps_of_part = 16, most_parts = 64;
+constexpr std::int64_t wanted_items = 16, min_steps_of_part = 16;
 constexpr std::int64_t min_steps_of_strip = 8, steps_of_piece = 4;
 
 // Nanoseconds for a tile, measured: packing it, and writing and reading its sums again.
@@ -155,7 +154,7 @@ std::int64_t TileWeightsGradient::largest_out() const {
 void TileWeightsGradient::choose_cut() {
   const std::int64_t in_pairs = divide_up(problem_.in_blocks(), together);
   const std::int64_t out_pairs = divide_up(problem_.out_blocks(), together);
-  const std::int64_t parts = std::clamp<std::int64_t>(steps() / min_steps_of_part, 1, most_parts);
+  const std::int64_t parts = std::clamp<std::int64_t>(steps() / min_steps_of_part, 1, max_parts);
   const std::int64_t items = std::min(wanted_items, in_pairs * out_pairs * parts);
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   Cut chosen{.slabs_in = in_pairs, .slabs_out = out_pairs, .parts = parts};
@@ -237,6 +236,7 @@ TileWeightsGradient::Scratch TileWeightsGradient::carve(BumpAllocator& allocator
   Scratch scratch{};
   scratch.sums = allocator.take<float>(parts_ == 1 ? 0 : parts_ * sums_of_part());
   scratch.bias = allocator.take<double>(problem_.bias ? parts_ * problem_.y.shape[1] : 0);
+  scratch.columns = allocator.take<float>(problem_.bias ? parts_ * problem_.y.shape[1] : 0);
   scratch.own = allocator.take<std::uint16_t>(team_ * own_words());
   return scratch;
 }
@@ -253,7 +253,13 @@ void TileWeightsGradient::operator()(const Operands& o) const {
     }
   });
   if (parts_ > 1) {
-    add_parts(scratch, o.out[0].as<float>().data());
+    add_parts(*loops_,
+              {.from = scratch.sums,
+               .parts = parts_,
+               .stride = sums_of_part(),
+               .count = sums_of_part() - tile_channels,
+               .tile = tile_sums},
+              o.out[0].as<float>().data());
   }
   if (problem_.bias) {
     sum_parts(scratch.bias, parts_, problem_.y.shape[1], o.out[1].as<float>().data());
@@ -287,7 +293,7 @@ void TileWeightsGradient::run_item(const Operands& o, std::int64_t item, const S
     gradient.add = true;
   }
   if (problem_.bias && item % slabs() == 0) {
-    add_bias(o, part, scratch.bias + part * problem_.y.shape[1]);
+    add_bias(o, part, scratch);
   }
 }
 
@@ -343,41 +349,27 @@ void TileWeightsGradient::pack_dy(const Operands& o, const Slab& slab, const Pie
   }
 }
 
-void TileWeightsGradient::add_bias(const Operands& o, std::int64_t part, double* bias) const {
+void TileWeightsGradient::add_bias(const Operands& o, std::int64_t part,
+                                   const Scratch& scratch) const {
   constexpr std::int64_t pixels_of_piece = 256;
   const std::int64_t channels = problem_.y.shape[1], pitch = pitch_of(problem_.y);
   const std::int64_t pixels = problem_.y.shape[0] * problem_.y.shape[2] * problem_.y.shape[3];
   const auto* const dy = reinterpret_cast<const std::uint16_t*>(o.in[1].data);
-  std::vector<float> sums(static_cast<std::size_t>(channels));
+  float* const sums = scratch.columns + part * channels;
+  double* const bias = scratch.bias + part * channels;
   std::fill_n(bias, channels, 0.0);
   const std::int64_t end = pixels * (part + 1) / parts_;
   for (std::int64_t first = pixels * part / parts_; first < end; first += pixels_of_piece) {
-    std::ranges::fill(sums, 0.0F);
+    std::fill_n(sums, channels, 0.0F);
     const std::int64_t count = std::min(pixels_of_piece, end - first);
     const std::int64_t rows = pitch == channels ? count : 1;  // that lie end to end
     for (std::int64_t pixel = first; pixel < first + count; pixel += rows) {
-      loops_->bf16.column_sums(dy + pixel * pitch, rows, channels, sums.data());
+      loops_->bf16.column_sums(dy + pixel * pitch, rows, channels, sums);
     }
-    for (std::size_t i = 0; i < sums.size(); ++i) {
+    for (std::int64_t i = 0; i < channels; ++i) {
       bias[i] += static_cast<double>(sums[i]);
     }
   }
-}
-
-void TileWeightsGradient::add_parts(const Scratch& scratch, float* dw) const {
-  const std::int64_t count = sums_of_part() - tile_channels;
-  parallel_for(count / tile_sums, elements_per_thread / tile_sums / parts_ + 1,
-               [&](std::int64_t first, std::int64_t last) {
-                 std::array<const void*, most_parts> parts{};
-                 for (std::int64_t part = 0; part < parts_; ++part) {
-                   parts[static_cast<std::size_t>(part)] =
-                       scratch.sums + part * sums_of_part() + first * tile_sums;
-                 }
-                 loops_->f32.add({.x = parts.data(),
-                                  .inputs = parts_,
-                                  .y = dw + first * tile_sums,
-                                  .n = (last - first) * tile_sums});
-               });
 }
 
 }  // namespace cnn::layers::cpu

@@ -77,6 +77,7 @@ class TileWeightsGradient {
   struct Scratch {
     float* sums;         // [parts][O/16][I/16][R][S][16][16]; null with one part
     double* bias;        // [parts][O]
+    float* columns;      // [parts][O]: sums of dy over a few pixels
     std::uint16_t* own;  // per thread: packed x, packed dy, the numbers of pixels
   };
   // The memory of a thread that holds a packed strip.
@@ -117,8 +118,7 @@ class TileWeightsGradient {
             std::uint16_t* own) const;
   void pack_x(const Operands& o, const Slab& slab, const Piece& piece, const Packed& to) const;
   void pack_dy(const Operands& o, const Slab& slab, const Piece& piece, const Packed& to) const;
-  void add_bias(const Operands& o, std::int64_t part, double* bias) const;
-  void add_parts(const Scratch& scratch, float* dw) const;
+  void add_bias(const Operands& o, std::int64_t part, const Scratch& scratch) const;
 
   TileGradientProblem problem_;
   const Loops* loops_;

@@ -143,11 +143,11 @@ bool HostedFinder::runs_in_slices(const Hosted& hosted) const {
   request.in.insert(request.in.end(), op.slots(), slice_desc(elements));
   request.out = slice.infer(request.in);
   const Signature sums{.in = request.out, .out = HalfSumOfSlices().infer(request.out)};
-  const auto as_asked = [](const std::optional<KernelSpec>& spec, const Signature& signature) {
+  const auto as_requested = [](const std::optional<KernelSpec>& spec, const Signature& signature) {
     return spec && spec->in == signature.in && spec->out == signature.out;
   };
-  return as_asked(table_.describe(slice, request), request) &&
-         as_asked(table_.describe(HalfSumOfSlices(), sums), sums);
+  return as_requested(table_.describe(slice, request), request) &&
+         as_requested(table_.describe(HalfSumOfSlices(), sums), sums);
 }
 
 // Copies the graph in an order in which each hosted parameter is read before its gradient is made.

@@ -23,7 +23,7 @@ std::optional<KernelSpec> describe_convert(const Convert& /*op*/, const Signatur
   const TensorDesc& out = request.out[0];
   const bool possible = in.type == out.type && is_convertible(in) && is_convertible(out) &&
                         (in.shape.rank() == 4 || in.layout == out.layout);
-  return possible ? std::optional(as_asked(request)) : std::nullopt;
+  return possible ? std::optional(as_requested(request)) : std::nullopt;
 }
 
 void convert(const Operands& operands) {

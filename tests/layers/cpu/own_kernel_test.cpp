@@ -54,6 +54,23 @@ TEST(StoredElements, CountsThePaddingOfBlocks) {
   EXPECT_EQ(stored_elements(image(Layout::nchw16c, DataType::bf16)), 2 * 32 * 15);
 }
 
+TEST(AddParts, AddsAllPartsOfEveryTileAndNothingBehindThem) {
+  constexpr std::int64_t parts = 3, tile = 32, count = 5 * tile, stride = count + 16;
+  std::vector<float> from(parts * stride, 1000.0F), to(count + 1, -1.0F);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      from[static_cast<std::size_t>(part * stride + i)] = static_cast<float>(i + 200 * part);
+    }
+  }
+  add_parts(avx2_loops(),
+            {.from = from.data(), .parts = parts, .stride = stride, .count = count, .tile = tile},
+            to.data());
+  for (std::int64_t i = 0; i < count; ++i) {
+    EXPECT_EQ(to[static_cast<std::size_t>(i)], static_cast<float>(3 * i + 600)) << i;
+  }
+  EXPECT_EQ(to.back(), -1.0F);
+}
+
 TEST(ChannelsTogether, FollowsTheInputThenTheOutputThenNhwc) {
   const TensorDesc plain = image(Layout::nchw), blocked = image(Layout::nchw16c),
                    last = image(Layout::nhwc);
@@ -73,8 +90,8 @@ TEST(OwnKernelSpecs, GiveImagesTheLayoutAndLeaveVectorsPlain) {
   EXPECT_EQ(blocked.in[1], vector);
   EXPECT_EQ(blocked.out[0], image(Layout::nchw16c));
   EXPECT_EQ(blocked.workspace, 100U);
-  EXPECT_EQ(as_asked(request).in[0], image(Layout::nhwc)) << "without a pitch";
-  EXPECT_EQ(as_asked(request).out[0], image(Layout::nchw));
+  EXPECT_EQ(as_requested(request).in[0], image(Layout::nhwc)) << "without a pitch";
+  EXPECT_EQ(as_requested(request).out[0], image(Layout::nchw));
   EXPECT_EQ(like_first_input(request).out[0], image(Layout::nhwc));
 }
 

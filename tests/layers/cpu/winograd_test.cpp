@@ -110,11 +110,11 @@ class Winograd : public testing::TestWithParam<Forms> {
     Signature request;
     std::vector<TensorView> views;
     for (const HostTensor* tensor : in) {
-      request.in.push_back(as_asked(tensor->desc()));
+      request.in.push_back(as_requested(tensor->desc()));
       views.push_back(tensor->view());
     }
     for (const TensorDesc& desc : op.infer(request.in)) {
-      request.out.push_back(as_asked(desc));
+      request.out.push_back(as_requested(desc));
     }
     const auto run = run_op(kernels(), op, request, views);
     ASSERT_TRUE(run.has_value()) << "no kernel for " << op.name();
@@ -142,7 +142,7 @@ class Winograd : public testing::TestWithParam<Forms> {
   }
 
  private:
-  static TensorDesc as_asked(TensorDesc desc) {
+  static TensorDesc as_requested(TensorDesc desc) {
     if (desc.shape.rank() == 4 &&
         (desc.shape[2] != form().taps_h || desc.shape[3] != form().taps_w)) {
       desc.type = type();

@@ -31,7 +31,7 @@ TensorDesc packed(TensorDesc desc, std::string tag) {
   return desc;
 }
 
-KernelSpec as_asked(const Signature& s) { return {.workspace = 0, .in = s.in, .out = s.out}; }
+KernelSpec as_requested(const Signature& s) { return {.workspace = 0, .in = s.in, .out = s.out}; }
 
 // Returns a backend of specs without kernels. Convolutions pack their weights as "forward" and the
 // gradients as `gradient`, element-wise ops accept any layout, and all other ops need plain
@@ -41,7 +41,7 @@ KernelTable fake_table(const std::string& gradient) {
   KernelTable table;
   table.add<Conv2d>(
       [](const Conv2d&, const Signature& s) -> std::optional<KernelSpec> {
-        KernelSpec spec = as_asked(s);
+        KernelSpec spec = as_requested(s);
         spec.in[0].layout = s.out[0].layout;
         spec.in[1] = packed(spec.in[1], "forward");
         return spec;
@@ -49,25 +49,25 @@ KernelTable fake_table(const std::string& gradient) {
       no_kernel);
   table.add<Conv2dBackwardWeights>(
       [gradient](const Conv2dBackwardWeights&, const Signature& s) -> std::optional<KernelSpec> {
-        KernelSpec spec = as_asked(s);
+        KernelSpec spec = as_requested(s);
         spec.out[0] = packed(spec.out[0], gradient);
         return spec;
       },
       no_kernel);
-  const auto anything = [](const auto&, const Signature& s) { return std::optional(as_asked(s)); };
+  const auto anything = [](const auto&, const Signature& s) { return std::optional(as_requested(s)); };
   table.add<Convert>(anything, no_kernel);
   table.add<Relu>(anything, no_kernel);
   table.add<Update>(anything, no_kernel);
   table.add<StaleGradient>(
       [](const StaleGradient&, const Signature& s) -> std::optional<KernelSpec> {
-        KernelSpec spec = as_asked(s);
+        KernelSpec spec = as_requested(s);
         spec.in[0] = spec.out[0] = spec.in[1];
         return spec;
       },
       no_kernel);
   table.otherwise(
       [](const Op&, const Signature& s) -> std::optional<KernelSpec> {
-        KernelSpec spec = as_asked(s);
+        KernelSpec spec = as_requested(s);
         std::ranges::transform(spec.in, spec.in.begin(), plain);
         std::ranges::transform(spec.out, spec.out.begin(), plain);
         return spec;
