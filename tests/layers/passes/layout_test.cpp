@@ -54,7 +54,9 @@ KernelTable fake_table(const std::string& gradient) {
         return spec;
       },
       no_kernel);
-  const auto anything = [](const auto&, const Signature& s) { return std::optional(as_requested(s)); };
+  const auto anything = [](const auto&, const Signature& s) {
+    return std::optional(as_requested(s));
+  };
   table.add<Convert>(anything, no_kernel);
   table.add<Relu>(anything, no_kernel);
   table.add<Update>(anything, no_kernel);
