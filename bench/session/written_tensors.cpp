@@ -82,7 +82,7 @@ class Keys {
 
 // A variable that is stored in slices has the key of its update, to which it is equal.
 std::uint64_t key_of_change(const WrittenTensor& tensor, std::uint64_t key) {
-  const std::string_view op = tensor.op == "store_variable" ? "update" : tensor.op;
+  const std::string op = tensor.op == "store_variable" ? "update" : tensor.op;
   return combine_hash(layers::fnv1a(op), key);
 }
 
