@@ -21,7 +21,7 @@ namespace cnn::lms {
 struct Budget {
   std::size_t device = 0;  // of the arena: the memory beside the variables
   std::size_t host = 0;    // pinned, for swapped tensors
-  // Of a file, for swapped tensors that the host has no room for; 0: there is none.
+  // The bytes of a file for swapped tensors that the host has no room for; 0: there is none.
   std::size_t disk = 0;
   std::size_t swap_bytes() const { return host + disk; }  // of swapped tensors in all
 };
