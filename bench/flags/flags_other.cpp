@@ -59,7 +59,8 @@ constexpr Flag our_rows[] = {
          "keep the fastest there. On a GPU those of cuDNN, and with --fusion=conv each layer fused "
          "and plain; unset = yes, and --notune takes cuDNN's first proposals, fuses all it can, "
          "and does what a --plan_cache that is given says. On a CPU oneDNN's kernels in each "
-         "layout, minimal filtering and our own weight gradients; unset = no: fixed rules choose",
+         "layout, minimal filtering, our own 1 x 1 convolutions and weight gradients; unset = no: "
+         "fixed rules choose",
      .member = &at<&Config::gpu, &GpuFlags::tune>,
      .no_effect = {search_times_nothing}},
     {.name = "tune_seconds",

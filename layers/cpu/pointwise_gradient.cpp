@@ -12,23 +12,50 @@ namespace {
 // first-level cache. The sums of a slab take at most 256 KiB, a part of a second-level cache.
 constexpr std::int64_t max_segment_pixels = 256, max_slab_blocks = 16;
 
-// Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
+// Packed segments share a second-level cache of 512 KiB with the sums of a slab.
+constexpr std::int64_t max_packed_pixels = 192;
+
+// Copies `blocks` blocks of channels of some pixels, each of which pixel(i) points to, so that the
+// pixels of a block follow each other.
+template <class Pixel>
+void pack_blocks(std::int64_t pixels, std::int64_t blocks, const Pixel& pixel, float* to) {
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    const float* const from = pixel(i);
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      std::copy_n(from + block * pointwise_block, pointwise_block,
+                  to + (block * pixels + i) * pointwise_block);
+    }
+  }
+}
 
 }  // namespace
+
+std::int64_t PointwiseProblem::pixel_of_x(std::int64_t pixel) const {
+  if (stride_h == 1 && stride_w == 1) {
+    return pixel;
+  }
+  const std::int64_t line = pixel / y.shape[3], column = pixel % y.shape[3];
+  const std::int64_t image = line / y.shape[2], row = line % y.shape[2];
+  return (image * x.shape[2] + row * stride_h) * x.shape[3] + column * stride_w;
+}
+
+// Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
 
 PointwiseWeightsGradient::PointwiseWeightsGradient(const PointwiseProblem& problem,
                                                    const Loops& loops)
     : problem_(problem),
       loops_(&loops),
-      segments_per_image_(divide_up(problem.pixels(), max_segment_pixels)) {
+      team_(team_size()),
+      segments_per_range_(
+          divide_up(problem.pixels(), problem.packs() ? max_packed_pixels : max_segment_pixels)) {
   constexpr std::int64_t enough_items = 16, pixels_per_part = 2048, min_pixels_per_part = 512;
-  const std::int64_t slabs = slabs_in() * slabs_out(), images = problem.x.shape[0];
-  const std::int64_t pixels = images * problem.pixels();
+  const std::int64_t slabs = slabs_in() * slabs_out();
+  const std::int64_t pixels = problem.ranges() * problem.pixels();
   const std::int64_t wanted =
       std::max(pixels / pixels_per_part,
                std::min(divide_up(enough_items, slabs), pixels / min_pixels_per_part));
   parts_ = std::clamp<std::int64_t>(
-      wanted, 1, std::min(divide_up(max_parts, slabs), images * segments_per_image_));
+      wanted, 1, std::min(divide_up(max_parts, slabs), problem.ranges() * segments_per_range_));
 }
 
 std::int64_t PointwiseWeightsGradient::slabs_in() const {
@@ -59,16 +86,16 @@ std::int64_t PointwiseWeightsGradient::place_in_part(const Slab& slab) const {
 }
 
 PointwiseWeightsGradient::Segment PointwiseWeightsGradient::segment(std::int64_t number) const {
-  const std::int64_t place = number % segments_per_image_;
-  const std::int64_t first = problem_.pixels() * place / segments_per_image_;
-  return {.image = number / segments_per_image_,
+  const std::int64_t place = number % segments_per_range_;
+  const std::int64_t first = problem_.pixels() * place / segments_per_range_;
+  return {.range = number / segments_per_range_,
           .first = first,
-          .count = problem_.pixels() * (place + 1) / segments_per_image_ - first};
+          .count = problem_.pixels() * (place + 1) / segments_per_range_ - first};
 }
 
 std::int64_t PointwiseWeightsGradient::place_of(const Segment& pixels, std::int64_t blocks,
                                                 std::int64_t block) const {
-  return ((pixels.image * blocks + block) * problem_.pixels() + pixels.first) * pointwise_block;
+  return ((pixels.range * blocks + block) * problem_.pixels() + pixels.first) * pointwise_block;
 }
 
 std::size_t PointwiseWeightsGradient::workspace() const {
@@ -85,6 +112,7 @@ PointwiseWeightsGradient::Scratch PointwiseWeightsGradient::carve(BumpAllocator&
   Scratch scratch{};
   scratch.sums = allocator.take<float>(parts_ * sums_of_part());
   scratch.bias = allocator.take<double>(problem_.bias ? parts_ * problem_.y.shape[1] : 0);
+  scratch.packed = allocator.take<float>(problem_.packs() ? team_ * packed_each() : 0);
   return scratch;
 }
 
@@ -92,9 +120,12 @@ void PointwiseWeightsGradient::operator()(const Operands& o) const {
   BumpAllocator allocator(o.workspace);
   const Scratch scratch = carve(allocator);
   const std::int64_t items = parts_ * slabs_in() * slabs_out();
-  parallel_for(items, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t item = first; item < last; ++item) {
-      run_item(o, item, scratch);
+  parallel_for(team_, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t share = begin; share < end; ++share) {
+      float* const packed = scratch.packed + share * packed_each();
+      for (std::int64_t i = items * share / team_; i < items * (share + 1) / team_; ++i) {
+        run_item(o, i, scratch, packed);
+      }
     }
   });
   parallel_for(problem_.out_blocks(), 1, [&](std::int64_t first, std::int64_t last) {
@@ -109,14 +140,10 @@ void PointwiseWeightsGradient::operator()(const Operands& o) const {
 
 // The part changes slowest: all slabs of a part read the same pixels.
 void PointwiseWeightsGradient::run_item(const Operands& o, std::int64_t item,
-                                        const Scratch& scratch) const {
+                                        const Scratch& scratch, float* packed) const {
   const std::int64_t slabs = slabs_in() * slabs_out(), part = item / slabs;
   const Slab channels = slab(item % slabs);
-  const float* const x = o.in[0].as<float>().data();
-  const float* const dy = o.in[1].as<float>().data();
-  const std::int64_t block = problem_.pixels() * pointwise_block;
-  PointwiseGradient gradient{
-      .x_block = block, .dy_block = block, .in_blocks = channels.ins, .out_blocks = channels.outs};
+  PointwiseGradient gradient{.in_blocks = channels.ins, .out_blocks = channels.outs};
   gradient.sums = scratch.sums + part * sums_of_part() + place_in_part(channels);
   double* const bias =
       problem_.bias && channels.first_in == 0
@@ -125,22 +152,66 @@ void PointwiseWeightsGradient::run_item(const Operands& o, std::int64_t item,
   if (bias != nullptr) {
     std::fill_n(bias, channels.outs * pointwise_block, 0.0);
   }
-  const std::int64_t segments = problem_.x.shape[0] * segments_per_image_;
+  const std::int64_t segments = problem_.ranges() * segments_per_range_;
   const std::int64_t end = segments * (part + 1) / parts_;
   for (std::int64_t i = segments * part / parts_; i < end; ++i) {
     const Segment pixels = segment(i);
     gradient.pixels = pixels.count;
-    gradient.x = x + place_of(pixels, problem_.in_blocks(), channels.first_in);
-    gradient.dy = dy + place_of(pixels, problem_.out_blocks(), channels.first_out);
-    gradient.x_next = i + 1 < end
-                          ? x + place_of(segment(i + 1), problem_.in_blocks(), channels.first_in)
-                          : nullptr;
+    if (problem_.packs()) {
+      pack(o, pixels, channels, packed, gradient);
+    } else {
+      place(o, pixels, channels, gradient);
+      gradient.x_next = i + 1 < end
+                            ? o.in[0].as<float>().data() +
+                                  place_of(segment(i + 1), problem_.in_blocks(), channels.first_in)
+                            : nullptr;
+    }
     loops_->pointwise_gradient(gradient);
     gradient.add = true;
     if (bias != nullptr) {
       add_bias(gradient, bias);
     }
   }
+}
+
+// Points to the pixels where they are.
+void PointwiseWeightsGradient::place(const Operands& o, const Segment& pixels, const Slab& channels,
+                                     PointwiseGradient& gradient) const {
+  gradient.x_block = gradient.dy_block = problem_.pixels() * pointwise_block;
+  gradient.x =
+      o.in[0].as<float>().data() + place_of(pixels, problem_.in_blocks(), channels.first_in);
+  gradient.dy =
+      o.in[1].as<float>().data() + place_of(pixels, problem_.out_blocks(), channels.first_out);
+}
+
+// Copies the pixels. In place, neighbours would lie as far apart as a pixel has channels, and
+// compete for the same sets of the caches.
+void PointwiseWeightsGradient::pack(const Operands& o, const Segment& pixels, const Slab& channels,
+                                    float* packed, PointwiseGradient& gradient) const {
+  gradient.x_block = gradient.dy_block = pixels.count * pointwise_block;
+  const float* const x = o.in[0].as<float>().data() + channels.first_in * pointwise_block;
+  const float* const dy = o.in[1].as<float>().data() + channels.first_out * pointwise_block;
+  pack_blocks(
+      pixels.count, channels.ins,
+      [&](std::int64_t i) {
+        return x + problem_.pixel_of_x(pixels.first + i) * problem_.x.shape[1];
+      },
+      packed);
+  pack_blocks(
+      pixels.count, channels.outs,
+      [&](std::int64_t i) { return dy + (pixels.first + i) * problem_.y.shape[1]; },
+      packed + packed_x());
+  gradient.x = packed;
+  gradient.dy = packed + packed_x();
+}
+
+std::int64_t PointwiseWeightsGradient::packed_x() const {
+  return max_packed_pixels * std::min(max_slab_blocks, problem_.in_blocks()) * pointwise_block;
+}
+
+std::int64_t PointwiseWeightsGradient::packed_each() const {
+  return packed_x() +
+         max_packed_pixels * std::min(max_slab_blocks, problem_.out_blocks()) * pointwise_block;
 }
 
 void PointwiseWeightsGradient::add_bias(const PointwiseGradient& gradient, double* bias) const {

@@ -4,16 +4,26 @@
 
 #include "layers/cpu/own_kernel.h"
 
-// The weight gradient of 1 x 1 convolutions with stride 1, as batched small matrix products over
-// the pixels (E. Georganas et al., "Harnessing deep learning via a single building block", 2020).
+// The weight gradient of 1 x 1 convolutions, as batched small matrix products over the pixels
+// (E. Georganas et al., "Harnessing deep learning via a single building block", 2020).
 namespace cnn::layers::cpu {
 
-// x [N,I,H,W] and y [N,O,H,W] in f32 and nchw16c, I and O multiples of 16.
+// x [N,I,H,W] and y [N,O,P,Q] in f32, I and O multiples of 16. Pixel (p, q) of y reads pixel
+// (p stride_h, q stride_w) of x. The layout is nhwc, or without strides nchw16c.
 struct PointwiseProblem {
   TensorDesc x, y;
   bool bias = false;
+  std::int64_t stride_h = 1, stride_w = 1;
 
-  std::int64_t pixels() const { return x.shape[2] * x.shape[3]; }  // of an image
+  // Returns whether blocks of channels are copied together before they are multiplied.
+  bool packs() const { return x.layout == Layout::nhwc; }
+  // Ranges of consecutive pixels: images, or the whole batch where blocks are copied anyway.
+  std::int64_t ranges() const { return packs() ? 1 : y.shape[0]; }
+  std::int64_t pixels() const {  // of a range
+    return y.shape[0] * y.shape[2] * y.shape[3] / ranges();
+  }
+  // Returns the pixel of x that pixel number `pixel` of y reads, counted over all images.
+  std::int64_t pixel_of_x(std::int64_t pixel) const;
   std::int64_t in_blocks() const { return x.shape[1] / pointwise_block; }
   std::int64_t out_blocks() const { return y.shape[1] / pointwise_block; }
 };
@@ -35,16 +45,17 @@ class PointwiseWeightsGradient {
 
  private:
   struct Scratch {
-    float* sums;   // [parts][slabs][out_blocks][in_blocks][16][16] of the slab
-    double* bias;  // [parts][O]
+    float* sums;    // [parts][slabs][out_blocks][in_blocks][16][16] of the slab
+    double* bias;   // [parts][O]
+    float* packed;  // of each share: a segment of x, then of dy, in blocks of channels
   };
   // Blocks of channels of a slab.
   struct Slab {
     std::int64_t first_in, ins, first_out, outs;
   };
-  // Pixels of one image.
+  // Pixels of one range.
   struct Segment {
-    std::int64_t image, first, count;
+    std::int64_t range, first, count;
   };
 
   std::int64_t slabs_in() const;
@@ -52,17 +63,23 @@ class PointwiseWeightsGradient {
   std::int64_t sums_of_part() const;  // floats, with what keeps parts off the same cache sets
   Slab slab(std::int64_t number) const;
   Segment segment(std::int64_t number) const;
-  // The first pixel of a segment in the first block of an image's `blocks` blocks, from `block` on.
+  // The first pixel of a segment of an image's `blocks` blocks in block number `block`.
   std::int64_t place_of(const Segment& pixels, std::int64_t blocks, std::int64_t block) const;
   std::int64_t place_in_part(const Slab& slab) const;  // of its sums, in floats
   Scratch carve(BumpAllocator& allocator) const;
-  void run_item(const Operands& o, std::int64_t item, const Scratch& scratch) const;
+  std::int64_t packed_x() const;     // floats of a packed segment of x
+  std::int64_t packed_each() const;  // of a share
+  void run_item(const Operands& o, std::int64_t item, const Scratch& scratch, float* packed) const;
+  void place(const Operands& o, const Segment& pixels, const Slab& channels,
+             PointwiseGradient& gradient) const;
+  void pack(const Operands& o, const Segment& pixels, const Slab& channels, float* packed,
+            PointwiseGradient& gradient) const;
   void add_bias(const PointwiseGradient& gradient, double* bias) const;
   void reduce_parts(const Scratch& scratch, std::int64_t out_block, float* dw) const;
 
   PointwiseProblem problem_;
   const Loops* loops_;
-  std::int64_t segments_per_image_ = 1, parts_ = 1;
+  std::int64_t team_, segments_per_range_ = 1, parts_ = 1;
 };
 
 }  // namespace cnn::layers::cpu

@@ -122,6 +122,7 @@ struct Loops {
   TypedLoops f32, bf16;
   WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& gradient);
+  void (*pointwise_product)(const PointwiseProduct& product);
   Bf16GradientFunctions bf16_gradient;
   // The four update rules return the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);

@@ -40,6 +40,7 @@ constexpr Loops make_loops(const char* name) {
                        make_winograd<V, winograd_forms[4]>(), make_winograd<V, winograd_forms[5]>(),
                        make_winograd<V, winograd_forms[6]>()},
           .pointwise_gradient = PointwiseGradientLoop<V>::run,
+          .pointwise_product = PointwiseProductLoop<V>::run,
           .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
           .sgd = update_sgd<V>,
           .momentum = update_momentum<V>,

@@ -20,6 +20,7 @@ using layers::cpu::ConvCandidate;
 using layers::cpu::ConvCandidates;
 using layers::cpu::images_of;
 using layers::cpu::is_weights;
+using layers::cpu::preferred_layout;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -34,6 +35,16 @@ TEST(ConvChoiceOffers, AreTheKernelsThatCanRunTheWindow) {
   EXPECT_THAT(offered(strided.forward(), strided.forwards()), Not(Contains(HasSubstr("winograd"))));
   EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains(HasSubstr("winograd"))));
   EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains("pointwise"))) << "no gradient";
+  if (preferred_layout(DataType::f32) == Layout::nhwc) {
+    const Layer halving(1, 2);
+    for (const Layer& layer : {one, halving}) {
+      EXPECT_THAT(offered(layer.forward(), layer.forwards()),
+                  testing::IsSupersetOf({"products", "onednn nhwc"}));
+      EXPECT_THAT(offered(layer.gradient(), layer.gradients()), Contains("products"))
+          << "the rules ask for more channels";
+    }
+    EXPECT_THAT(offered(three.forward(), three.forwards()), Not(Contains("products")));
+  }
   if (here().avx512) {
     EXPECT_THAT(offered(one.gradient(), one.gradients()), Contains("pointwise"))
         << "the rules ask for larger images";
