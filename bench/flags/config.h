@@ -182,7 +182,11 @@ inline constexpr auto words<Recomputation> =
 struct BatchSlices {
   std::optional<int> count = 1;
 };
-inline constexpr int max_batch_slices = 1024;
+// In how many slices along their rows a step computes images; nothing: the planner decides.
+struct RowSlices {
+  std::optional<int> count = 1;
+};
+inline constexpr int max_slices = 1024;  // of either
 
 struct ModelOptions {
   std::string name = "trivial";
@@ -337,6 +341,7 @@ struct LmsFlags {
   lms::Options options;               // without size_threshold, whose default depends on the policy
   std::optional<int> size_threshold;  // KB
   BatchSlices slices;
+  RowSlices row_slices;
   LmsVariants variants = LmsVariants::same;
   LmsVariables variables = LmsVariables::automatic;
   int exclude = 0, limit = 0;       // MB of device memory

@@ -52,6 +52,9 @@ constexpr Rule rules[] = {
      "--lms_swapout_threshold and --lms_swapin_ahead are at least 1, or -1 to be found"},
     {[](const Config& c) { return c.lms.plan_file && c.lms.slices.count != 1; },
      "the plan of --lms_plan_file says in how many slices its step computes; drop --lms_slices"},
+    {[](const Config& c) { return c.lms.plan_file && c.lms.row_slices.count != 1; },
+     "the plan of --lms_plan_file says in how many slices its step computes images; drop "
+     "--lms_row_slices"},
     {[](const Config& c) { return c.mode.forward_only && c.mode.eval; },
      "--forward_only and --eval exclude each other: the first times inference, the second "
      "measures accuracy"},

@@ -50,9 +50,17 @@ constexpr NoEffectRule no_variants{
     },
     "--lms_slices=auto slices with --lms_variants=any only, since slices sum gradients in another "
     "order; --lms_slices=N slices without"};
+constexpr NoEffectRule no_row_variants{
+    [](const Config& c) {
+      return c.lms.enabled && !c.lms.row_slices.count && c.lms.variants == LmsVariants::same;
+    },
+    "--lms_row_slices=auto slices with --lms_variants=any only, since slices sum gradients in "
+    "another order; --lms_row_slices=N slices without"};
 constexpr NoEffectRule no_choice{
-    [](const Config& c) { return c.lms.enabled && c.lms.slices.count.has_value(); },
-    "--lms_variants acts with --lms_slices=auto only"};
+    [](const Config& c) {
+      return c.lms.enabled && c.lms.slices.count && c.lms.row_slices.count.has_value();
+    },
+    "--lms_variants acts with --lms_slices=auto or --lms_row_slices=auto only"};
 constexpr NoEffectRule no_stats{
     [](const Config& c) { return c.lms.enabled && !c.lms.stats && !c.lms.stats_average; },
     "--output_dir is where --lms_stats and --lms_stats_average write"};
@@ -111,6 +119,12 @@ constexpr Flag lms_rows[] = {
          "the budget",
      .member = &at<&Config::lms, &LmsFlags::slices>,
      .no_effect = {no_lms, no_variants}},
+    {.name = "lms_row_slices",
+     .help = "compute the part of the network that maps windows of pixels in so many slices along "
+             "the rows of the images, for images that are too large even alone; auto = 1, 2, 4, 8 "
+             "or 16, whichever is fastest in the budget",
+     .member = &at<&Config::lms, &LmsFlags::row_slices>,
+     .no_effect = {no_lms, no_row_variants}},
     {.name = "lms_variants",
      .help = "forms of the step that the planner may choose from: same = those with the bits of "
              "the step without --lms, any = also others, such as --lms_slices=auto",
@@ -124,7 +138,7 @@ constexpr Flag lms_rows[] = {
      .no_effect = {no_lms}},
     {.name = "lms_size_threshold",
      .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000, divided by the "
-             "slices of --lms_slices",
+             "slices of --lms_slices and --lms_row_slices",
      .range = at_least(1),
      .member = &at<&Config::lms, &LmsFlags::size_threshold>,
      .no_effect = {no_lms}},

@@ -12,6 +12,18 @@ namespace {
 
 constexpr const char* automatic_wire = "auto";
 
+std::string count_or_auto(std::optional<int> count) {
+  return count ? std::to_string(*count) : "auto";
+}
+
+std::optional<int> slices_of(const std::string& flag, const std::string& text) {
+  const std::optional<int> count = read_integer_of_32_bits(text);
+  check(text == "auto" || (count && *count >= 1 && *count <= max_slices),
+        flag + "=" + text + ": it takes auto, or a whole number from 1 to " +
+            std::to_string(max_slices));
+  return text == "auto" ? std::nullopt : count;
+}
+
 }  // namespace
 
 Plain load(bool from) { return from; }
@@ -56,9 +68,8 @@ Plain load(const models::RatePieces& from) {
   return text;
 }
 
-Plain load(const BatchSlices& from) {
-  return from.count ? std::to_string(*from.count) : std::string("auto");
-}
+Plain load(const BatchSlices& from) { return count_or_auto(from.count); }
+Plain load(const RowSlices& from) { return count_or_auto(from.count); }
 
 Plain load(const std::vector<std::string>& from) { return from; }
 
@@ -118,12 +129,11 @@ void store(models::RatePieces& to, const Plain& value) {
 }
 
 void store(BatchSlices& to, const Plain& value) {
-  const auto& text = std::get<std::string>(value);
-  const std::optional<int> count = read_integer_of_32_bits(text);
-  check(text == "auto" || (count && *count >= 1 && *count <= max_batch_slices),
-        "--lms_slices=" + text + ": it takes auto, or a whole number from 1 to " +
-            std::to_string(max_batch_slices));
-  to.count = text == "auto" ? std::nullopt : count;
+  to.count = slices_of("--lms_slices", std::get<std::string>(value));
+}
+
+void store(RowSlices& to, const Plain& value) {
+  to.count = slices_of("--lms_row_slices", std::get<std::string>(value));
 }
 
 template <>

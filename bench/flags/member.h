@@ -50,6 +50,7 @@ Plain load(const std::optional<allreduce::Wire>& from);  // "auto" if unset
 Plain load(const data::Row* from);                       // its name; null is unset
 Plain load(const models::RatePieces& from);
 Plain load(const BatchSlices& from);  // its number, or "auto"
+Plain load(const RowSlices& from);    // as well
 Plain load(const std::vector<std::string>& from);
 void store(bool& to, const Plain& value);
 void store(int& to, const Plain& value);
@@ -64,6 +65,7 @@ void store(std::optional<allreduce::Wire>& to, const Plain& value);
 void store(const data::Row*& to, const Plain& value);    // throws Error for an unknown name
 void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be parsed
 void store(BatchSlices& to, const Plain& value);  // throws Error if it is neither a count nor auto
+void store(RowSlices& to, const Plain& value);    // as well
 void store(std::vector<std::string>& to, const Plain& value);
 
 template <class Choice>

@@ -18,6 +18,7 @@
 #include "layers/lrn.h"
 #include "layers/optimizer.h"
 #include "layers/pool.h"
+#include "layers/row_slice.h"
 #include "runtime/memory_plan.h"
 
 namespace cnn::bench {
@@ -66,6 +67,14 @@ Spec reads_apart(const Op& /*op*/, const Signature& request) {
 template <class Op>
 Spec writes_apart(const Op& /*op*/, const Signature& request) {
   KernelSpec spec = layers::in_nhwc(request);
+  keep_pitches(spec.out, request.out);
+  return spec;
+}
+
+template <class Op>
+Spec copies_apart(const Op& /*op*/, const Signature& request) {
+  KernelSpec spec = layers::in_nhwc(request);
+  keep_pitches(spec.in, request.in);
   keep_pitches(spec.out, request.out);
   return spec;
 }
@@ -203,6 +212,9 @@ void add_assumed_kernels(KernelTable& table) {
   add<AveragePool>(table, writes_apart<AveragePool>, Provider::own);
   add<MaxPoolBackward>(table, reads_apart<MaxPoolBackward>, Provider::own);
   add<AveragePoolBackward>(table, reads_apart<AveragePoolBackward>, Provider::own);
+  add<SliceRows>(table, copies_apart<SliceRows>, Provider::own);
+  add<SliceRowsBackward>(table, copies_apart<SliceRowsBackward>, Provider::own);
+  add<ConcatRows>(table, copies_apart<ConcatRows>, Provider::own);
   add<FoldBatchNorm>(table, fold, Provider::own);
   add<Convert>(table, convert, Provider::own);
   add<WithinLrnBackward>(table, window_gradient, Provider::own);

@@ -237,6 +237,7 @@ Compiled compile(const CompileRequest& caller_request, const RankContext& contex
                                   .layout = compiled.layout,
                                   .max_fused_grad_add_bytes = request.max_fused_grad_add_bytes,
                                   .slices = request.slices,
+                                  .row_slices = request.row_slices,
                                   .fixed = fixed,
                                   .is_on_host = request.is_on_host};
   if (const KernelTuning& tuning = context.backend.tuning; tuning.node_seconds) {

@@ -36,6 +36,7 @@ struct CompileRequest {
   std::size_t max_fused_grad_add_bytes = layers::any_size;  // of layers::PipelineOptions
   std::optional<std::size_t> bucket_bytes;  // of an update; nothing: default_bucket_bytes()
   std::int64_t slices = 1;                  // of the batch, at most one for each example
+  std::int64_t row_slices = 1;              // of images along their rows
   layers::IsOnHost is_on_host = {};         // of layers::PipelineOptions
   int rank = 0, ranks = 1;                  // among the ranks that exchange gradients
 };

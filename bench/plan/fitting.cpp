@@ -63,10 +63,9 @@ layers::IsOnHost on_host(bool is_wanted, const std::optional<Compiled>& training
   return [names = std::move(names)](const TensorInfo& info) { return names.contains(info.name); };
 }
 
-// Those that --lms_slices names; those of auto are tried when a step is planned.
-std::int64_t slices_of(const Job& job) {
-  const LmsFlags& lms = job.config->lms;
-  return lms.enabled ? lms.slices.count.value_or(1) : 1;
+// Those that the flag names; those of auto are tried when a step is planned.
+std::int64_t slices_of(const LmsFlags& lms, std::optional<int> flag) {
+  return lms.enabled ? flag.value_or(1) : 1;
 }
 
 }  // namespace
@@ -84,7 +83,8 @@ Sizes sizes_of(const Job& job) {
   const Sizes sizes{.batch = job.batch.per_device,
                     .eval_batch = job.eval_batch.per_device,
                     .image_size = job.image_size,
-                    .slices = slices_of(job),
+                    .slices = slices_of(job.config->lms, job.config->lms.slices.count),
+                    .row_slices = slices_of(job.config->lms, job.config->lms.row_slices.count),
                     .host_variables = job.config->lms.enabled && job.trains() &&
                                       job.config->lms.variables == LmsVariables::on};
   const LmsFlags& lms = job.config->lms;
@@ -95,6 +95,7 @@ Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
   sizes.max_fused_grad_add_bytes = plan.max_fused_grad_add_bytes;
   sizes.bucket_bytes = plan.bucket_bytes;
   sizes.slices = plan.slices;
+  sizes.row_slices = plan.row_slices;
   sizes.host_variables = plan.host_variables;
   return sizes;
 }
@@ -125,6 +126,7 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
                     .max_fused_grad_add_bytes = sizes.max_fused_grad_add_bytes,
                     .bucket_bytes = sizes.bucket_bytes,
                     .slices = std::min(sizes.slices, batch),
+                    .row_slices = sizes.row_slices,
                     .is_on_host = on_host(sizes.host_variables, programs.main),
                     .rank = as_one ? 0 : context.rank,
                     .ranks = as_one ? 1 : context.ranks},

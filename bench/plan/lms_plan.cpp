@@ -111,7 +111,9 @@ std::size_t size_threshold(const LmsFlags& flags, const layers::Slicing& slicing
     return static_cast<std::size_t>(*flags.size_threshold) << 10U;
   }
   const std::size_t of_batch = (policy_of(flags) == "caffe" ? of_caffe : usual) << 10U;
-  return slicing.is_sliced() ? of_batch / static_cast<std::size_t>(slicing.slices) : of_batch;
+  const std::int64_t slices =
+      slicing.row_slices_made() * (slicing.is_sliced() ? slicing.slices : 1);
+  return std::max<std::size_t>(of_batch / static_cast<std::size_t>(slices), 1);
 }
 
 lms::Options options_of(const LmsFlags& flags, const layers::Slicing& slicing) {
@@ -187,6 +189,22 @@ std::string slicing_line(const layers::Slicing& slicing) {
                          : ": behind them a batch norm or another operation needs the whole batch");
 }
 
+// Says how much of the step computes rows of images.
+std::string row_slicing_line(const layers::Slicing& slicing) {
+  if (!slicing.is_row_sliced()) {
+    return fmt::format("[LMS][0] --lms_row_slices={} acts on nothing: {}", slicing.row_slices,
+                       slicing.row_sliceable > 0
+                           ? "the last map that could come in slices has one row"
+                           : "a batch norm or another operation needs whole images");
+  }
+  return fmt::format(
+      "[LMS][0] {} slices along the rows of images, of {} of {} forward operations{}",
+      slicing.row_slices_made(), slicing.row_sliceable, slicing.forward_nodes,
+      slicing.row_slices > slicing.rows
+          ? fmt::format(": the last map in slices has {} rows", slicing.rows)
+          : "");
+}
+
 }  // namespace
 
 LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
@@ -220,6 +238,7 @@ SavedPlan LmsPlanner::latest() const {
   return {.policy = report_.policy,
           .max_fused_grad_add_bytes = max_fused_grad_add_bytes_,
           .slices = slicing_.slices,
+          .row_slices = slicing_.row_slices,
           .host_variables = host_variable_bytes_ > 0,
           .budget = report_.budget,
           .peak = report_.peak,
@@ -367,6 +386,9 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   if (report.slicing.slices > 1) {
     lines.push_back(slicing_line(report.slicing));
   }
+  if (report.slicing.row_slices > 1) {
+    lines.push_back(row_slicing_line(report.slicing));
+  }
   if (report.host_variable_bytes > 0) {
     lines.push_back(fmt::format(
         "[LMS][0] {:.0f} MiB of variables lie on the host and are loaded and updated in slices",
@@ -428,6 +450,7 @@ Json lms_json(const LmsReport& report) {
           {"necessary", report.necessary},
           {"largest_join_bytes", join},
           {"slices", report.slicing.slices},
+          {"row_slices", report.slicing.row_slices_made()},
           {"host_variable_bytes", report.host_variable_bytes},
           {"sliced_operations", report.slicing.is_sliced() ? report.slicing.sliceable : 0},
           {"budget_bytes", report.budget},

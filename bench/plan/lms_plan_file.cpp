@@ -155,15 +155,13 @@ std::size_t join_of(const Json& file) {
 }
 
 // Older files have none.
-std::int64_t slices_of(const Json& file) {
-  constexpr const char* name = "slices";
+std::int64_t slices_of(const Json& file, const char* name) {
   if (!file.contains(name)) {
     return 1;
   }
   const Json& value = file.at(name);
-  check(
-      value.is_number_unsigned() && value >= 1 && value <= max_batch_slices,
-      fmt::format("\"{}\" is {}, not a number from 1 to {}", name, value.dump(), max_batch_slices));
+  check(value.is_number_unsigned() && value >= 1 && value <= max_slices,
+        fmt::format("\"{}\" is {}, not a number from 1 to {}", name, value.dump(), max_slices));
   return value.get<std::int64_t>();
 }
 
@@ -192,7 +190,8 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
   check_origin(file, origin);
   SavedPlan plan{.policy = policy_of(file),
                  .max_fused_grad_add_bytes = join_of(file),
-                 .slices = slices_of(file),
+                 .slices = slices_of(file, "slices"),
+                 .row_slices = slices_of(file, "row_slices"),
                  .host_variables = host_variables_of(file),
                  .budget = bytes_of(file, "budget_bytes"),
                  .peak = bytes_of(file, "peak_bytes"),
@@ -294,6 +293,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"bucket_bytes", plan.bucket_bytes},
           {"largest_join_bytes", join},
           {"slices", plan.slices},
+          {"row_slices", plan.row_slices},
           {"host_variables", plan.host_variables},
           {"steps", std::move(steps)}};
 }
@@ -310,7 +310,8 @@ PlanSizes read_plan_sizes(const std::string& text) {
   return with_json(text, [](const Json& file) {
     return PlanSizes{.bucket_bytes = bytes_of(file, "bucket_bytes"),
                      .max_fused_grad_add_bytes = join_of(file),
-                     .slices = slices_of(file),
+                     .slices = slices_of(file, "slices"),
+                     .row_slices = slices_of(file, "row_slices"),
                      .host_variables = host_variables_of(file)};
   });
 }

@@ -61,6 +61,15 @@ std::vector<std::string> keeping_flags(const LmsFlags& flags) {
   return kept;
 }
 
+std::string row_slices_advice(const LmsFlags& flags, const layers::Slicing& slicing) {
+  const bool are_chosen = !flags.row_slices.count && flags.variants == LmsVariants::any;
+  if (are_chosen || !slicing.rows_are_worthwhile() || slicing.rows <= slicing.row_slices) {
+    return {};
+  }
+  return fmt::format("; --lms_row_slices={} may need less: it computes images in slices",
+                     std::min(std::max<std::int64_t>(8, 2 * slicing.row_slices), slicing.rows));
+}
+
 }  // namespace
 
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
@@ -117,7 +126,7 @@ std::string slices_advice(const Job& job, const layers::Slicing& slicing) {
   const LmsFlags& flags = job.config->lms;
   const bool are_chosen = !flags.slices.count && flags.variants == LmsVariants::any;
   if (are_chosen || !slicing.is_worthwhile() || job.batch.per_device <= slicing.slices) {
-    return {};
+    return row_slices_advice(flags, slicing);
   }
   return fmt::format("; --lms_slices={} may need less: it computes the batch in slices",
                      std::min(std::max<std::int64_t>(8, 2 * slicing.slices), job.batch.per_device));

@@ -102,31 +102,40 @@ LmsStep with_best_joins(const Job& job, const RankContext& context, const Sizes&
              : std::move(step);
 }
 
-// The sizes of the same step in slices of its batch that the planner chooses from; none where the
-// flags leave no choice. They do not depend on the budget.
+// The sizes of the same step in slices of its batch, then of its images, that the planner chooses
+// from; none where the flags leave no choice. They do not depend on the budget.
 std::vector<Sizes> sliced_forms(const Job& job, const Sizes& sizes) {
   constexpr std::int64_t candidates[] = {2, 4, 8, 16};
   const LmsFlags& flags = job.config->lms;
   std::vector<Sizes> forms;
-  if (flags.slices.count || flags.variants == LmsVariants::same || flags.plan_file) {
+  if (flags.variants == LmsVariants::same || flags.plan_file) {
     return forms;
   }
   for (const std::int64_t slices : candidates) {
-    if (slices <= sizes.batch) {
+    if (!flags.slices.count && slices <= sizes.batch) {
       forms.push_back(sizes);
       forms.back().slices = slices;
+    }
+  }
+  for (const std::int64_t slices : candidates) {
+    if (!flags.row_slices.count) {
+      forms.push_back(sizes);
+      forms.back().row_slices = slices;
     }
   }
   return forms;
 }
 
-// Returns the step in slices; nothing if it has none. Norms in slices take minutes to plan, so they
-// are left out where another form fits.
+// Returns the step in slices; nothing if it has none, or fewer than the form says. Norms in slices
+// take minutes to plan, so they are left out where another form fits.
 std::optional<LmsStep> sliced_step(const Job& job, const RankContext& context, const Sizes& form,
                                    bool another_fits) {
   Programs programs = compile_programs(job, context, form);
   const layers::Slicing& slicing = programs.main.value().slicing;
-  if (!slicing.is_sliced() || (slicing.norms && another_fits)) {
+  const bool as_wanted =
+      (form.slices == 1 || slicing.is_sliced()) &&
+      (job.config->lms.row_slices.count || form.row_slices == slicing.row_slices_made());
+  if (!as_wanted || (slicing.norms && another_fits)) {
     return std::nullopt;
   }
   return step_for_lms(job, context, form, std::move(programs));

@@ -29,13 +29,13 @@ struct LmsStep {
 // additions. This lowers the peak and takes a little longer; the bits are the same, because the
 // stored sum is f32 too.
 // With --lms_slices=auto and --lms_variants=any it is also planned in 2, 4, 8 and 16 slices of its
-// batch. Slices of norms take minutes to plan and are tried only if no form before them fits; with
-// them alone a larger budget may be slower than one in which nothing else fits.
-// Where none of these fits, --lms_variables=auto also plans all forms with the largest parameters
-// on the host, to the same bits: a step of the same network that fits without may be slower than
-// this. The other forms do not depend on the budget, and one is skipped only if its lower bound is
-// not below the time of a plan already found, so that more memory is never slower. References must
-// outlive the result.
+// batch, and with --lms_row_slices=auto in as many of its images. Slices of norms take minutes to
+// plan and are tried only if no form before them fits; with them alone a larger budget may be
+// slower than one in which nothing else fits. Where none of these fits, --lms_variables=auto also
+// plans all forms with the largest parameters on the host, to the same bits: a step of the same
+// network that fits without may be slower than this. The other forms do not depend on the budget,
+// and one is skipped only if its lower bound is not below the time of a plan already found, so that
+// more memory is never slower. References must outlive the result.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 

@@ -7,10 +7,12 @@
 #include "layers/cuda/flat.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
+#include "layers/row_slice.h"
 
-// Concat, Split, PadChannels and SliceChannels of images in nhwc, as batches of 2-D (strided)
-// copies. Memory traffic is that of a copy: every byte is read once and written once. Padding zeros
-// are only written, and channels that already lie in place are not copied.
+// Concat, Split, PadChannels and SliceChannels of images in nhwc, and copies of their rows, as
+// batches of 2-D (strided) copies. Memory traffic is that of a copy: every byte is read once and
+// written once. Padding zeros are only written, and channels that already lie in place are not
+// copied.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -135,8 +137,11 @@ void copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
       case 4:
         launch_copy<std::uint32_t>(stream, some, pixels);
         break;
-      default:
+      case 2:
         launch_copy<std::uint16_t>(stream, some, pixels);
+        break;
+      default:
+        launch_copy<std::uint8_t>(stream, some, pixels);
         break;
     }
     pieces = pieces.subspan(some.size());
@@ -211,9 +216,83 @@ void pad(Stream& stream, const Operands& o, const PadChannels& op) {
                      {.from = {}, .to = y, .to_first = op.before + channels, .count = op.after}}});
 }
 
+// Rows [from_first, from_first + count) of every image of a batch, copied to rows from `to_first`
+// on of another batch. A source without data stands for zeros.
+struct RowRange {
+  TensorView from, to;
+  std::int64_t from_first = 0, to_first = 0, count = 0;
+};
+
+void copy_row_range(Stream& stream, const RowRange& range) {
+  const auto size = static_cast<std::int64_t>(size_of(range.to.desc.type));
+  const Shape& shape = range.to.desc.shape;
+  const auto row = [&](const TensorView& image, std::int64_t n, std::int64_t first) {
+    return image.data + (n * image.desc.shape[2] + first) * shape[3] * pitch_of(image.desc) * size;
+  };
+  std::vector<Piece> pieces;
+  for (std::int64_t n = 0; n < shape[0]; ++n) {
+    Piece piece{.to = row(range.to, n, range.to_first),
+                .to_pitch = pitch_of(range.to.desc) * size,
+                .bytes = shape[1] * size};
+    if (range.from.data != nullptr) {
+      piece.from = row(range.from, n, range.from_first);
+      piece.from_pitch = pitch_of(range.from.desc) * size;
+    }
+    pieces.push_back(piece);
+  }
+  copy(stream, pieces, range.count * shape[3]);
+}
+
+void take_rows(Stream& stream, const Operands& o, const SliceRows& op) {
+  copy_row_range(stream,
+                 {.from = o.in[0], .to = o.out[0], .from_first = op.first, .count = op.count});
+}
+
+void return_rows(Stream& stream, const Operands& o, const SliceRowsBackward& op) {
+  const TensorView& y = o.out[0];
+  const std::int64_t end = op.first + o.in[0].desc.shape[2];
+  copy_row_range(stream, {.from = {}, .to = y, .count = op.first});
+  copy_row_range(stream, {.from = o.in[0], .to = y, .to_first = op.first, .count = end - op.first});
+  copy_row_range(stream, {.from = {}, .to = y, .to_first = end, .count = op.height - end});
+}
+
+void join_rows(Stream& stream, const Operands& o) {
+  std::int64_t first = 0;
+  for (const TensorView& part : o.in) {
+    const std::int64_t count = part.desc.shape[2];
+    copy_row_range(stream, {.from = part, .to = o.out[0], .to_first = first, .count = count});
+    first += count;
+  }
+}
+
+// Rows of images in any type; a slice may lie inside a concatenation, and so may its gradient.
+KernelSpec describe_rows(const Signature& request) {
+  KernelSpec spec = in_nhwc(request);
+  for (std::size_t i = 0; i < request.in.size(); ++i) {
+    keep_pitch(spec.in[i], request.in[i]);
+  }
+  keep_pitch(spec.out[0], request.out[0]);
+  return spec;
+}
+
+void add_rows_of_images(KernelTable& table) {
+  const auto describe = [](const auto& /*op*/, const Signature& request) {
+    return std::optional(describe_rows(request));
+  };
+  table.add<SliceRows>(describe, [](const SliceRows& op, const Signature&) {
+    return own_kernel([op](Stream& stream, const Operands& o) { take_rows(stream, o, op); });
+  });
+  table.add<SliceRowsBackward>(describe, [](const SliceRowsBackward& op, const Signature&) {
+    return own_kernel([op](Stream& stream, const Operands& o) { return_rows(stream, o, op); });
+  });
+  table.add<ConcatRows>(describe,
+                        [](const ConcatRows&, const Signature&) { return own_kernel(join_rows); });
+}
+
 }  // namespace
 
 void add_concat_rows(KernelTable& table) {
+  add_rows_of_images(table);
   const auto describe = [](const auto& /*op*/, const Signature& request) {
     return describe_floats(request);
   };

@@ -19,11 +19,22 @@
 #include "layers/passes/rewriter.h"
 #include "layers/passes/slice_batch.h"
 #include "layers/passes/slice_norms.h"
+#include "layers/passes/slice_rows.h"
 #include "layers/passes/timed_fusion.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
 namespace {
+
+// Returns the second of two rewrites in a row, with the tensors of the first one's old graph.
+Rewritten joined(const Rewritten& first, Rewritten second) {
+  std::vector<std::optional<TensorId>> was;
+  for (const std::optional<TensorId>& id : first.was) {
+    was.push_back(id ? second.was[index_of(*id)] : std::nullopt);
+  }
+  second.was = std::move(was);
+  return second;
+}
 
 template <class O>
 std::size_t count(const Graph& graph) {
@@ -73,16 +84,33 @@ PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelT
       options.seconds);
 }
 
-// Returns the forward graph with its batch in slices, as far as the graph allows it. Norms in
-// training follow with their gradients.
-Rewritten sliced(const Graph& graph, std::int64_t slices, bool slices_norms, Slicing& slicing) {
-  if (slices_norms) {
-    slicing = norm_slicing_of(graph, slices);
+// Returns the forward graph with its images in slices of their rows, as far as it allows that.
+Rewritten row_sliced(const Graph& graph, std::int64_t slices, Slicing& slicing) {
+  slicing.row_slices = slices;
+  const std::optional<TensorId> cut =
+      count<BatchNorm>(graph) == 0 ? find_row_cut(graph) : std::nullopt;
+  if (!cut) {
     return copy_of(graph);
   }
-  const std::optional<TensorId> cut = find_cut(graph);
-  slicing = slicing_of(graph, cut, slices);
-  return slicing.is_sliced() ? slice_batch(graph, *cut, slices) : copy_of(graph);
+  slicing.row_sliceable = nodes_before_row_cut(graph, *cut);
+  slicing.rows = graph.info(*cut).desc.shape[2];
+  return slice_rows(graph, *cut, slicing.row_slices_made());
+}
+
+// Returns the forward graph with its batch and its images in slices, as far as it allows that.
+// Norms in training follow with their gradients.
+Rewritten sliced(const Graph& graph, const PipelineOptions& options, bool slices_norms,
+                 Slicing& slicing) {
+  if (slices_norms) {
+    slicing = norm_slicing_of(graph, options.slices);
+    slicing.row_slices = options.row_slices;
+    return copy_of(graph);
+  }
+  slicing = slicing_of(graph, find_cut(graph), options.slices);
+  Rewritten rows = row_sliced(graph, options.row_slices, slicing);
+  return slicing.is_sliced()
+             ? joined(rows, slice_batch(*rows.graph, find_cut(*rows.graph).value(), options.slices))
+             : rows;
 }
 
 // Appends the training step to the forward graph, and fuses across both.
@@ -137,7 +165,7 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
   // Folds before slicing, so that all slices share the folded weights.
   const bool folds = fuses && !options.loss;
   const Rewritten slices = sliced(folds ? *fold_batch_norms(*start.graph).graph : *start.graph,
-                                  options.slices, slices_norms, result.slicing);
+                                  options, slices_norms, result.slicing);
   std::shared_ptr<Graph> graph = slices.graph;
   if (options.loss) {
     const TensorId loss_of_start = start.was[index_of(*options.loss)].value();

@@ -52,6 +52,10 @@ struct PipelineOptions {
   // training of graphs with batch norms, whose convolutions are then not fused with norms, and
   // slice_batch() for all others.
   std::int64_t slices = 1;
+  // Computes each image in this many slices along its rows, but at most one for each row of the
+  // last map that the graph allows it for: see slice_rows(). Has no effect on the training of
+  // graphs with batch norms.
+  std::int64_t row_slices = 1;
   // Variables that an evaluation shares with a training program, which sets their layouts and
   // changes them between evaluations. Empty: none are shared.
   std::span<const TensorInfo> fixed = {};
@@ -73,12 +77,12 @@ struct PipelineResult {
   Slicing slicing;
 };
 
-// Runs all passes in their order: forward fusion, slices of the batch, gradients and update, fusion
-// across forward and backward pass, layouts. Then nodes that need not run in every step move to a
-// prologue: conversions to copies of parameters that the update maintains, or nodes that depend on
-// constants alone. Variables on the host and concatenation in place come last. Asks kernels only by
-// describe(), and replaces no op that has a kernel by one that has none. Throws Error as
-// append_training() and assign_layouts() do.
+// Runs all passes in their order: forward fusion, slices of images and batch, gradients and update,
+// fusion across forward and backward pass, layouts. Then nodes that need not run in every step move
+// to a prologue: conversions to copies of parameters that the update maintains, or nodes that
+// depend on constants alone. Variables on the host and concatenation in place come last. Asks
+// kernels only by describe(), and replaces no op that has a kernel by one that has none. Throws
+// Error as append_training() and assign_layouts() do.
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
                             const PipelineOptions& options);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,15 +15,17 @@ struct Slicing {
   std::size_t sliceable = 0;      // nodes of the forward graph that can compute in slices
   std::size_t forward_nodes = 0;  // all of its nodes
   bool norms = false;             // batch norms in training compute in slices too
+  std::int64_t row_slices = 1;    // wanted along the rows of images; 1: whole images at once
+  std::size_t row_sliceable = 0;  // nodes of the forward graph that can compute rows of images
+  std::int64_t rows = 1;          // of the last map that comes in slices: the most row slices
 
   bool is_sliced() const { return slices > 1 && sliceable > 0; }
   // Slices lower the memory of a step only where most of its nodes compute in them.
   bool is_worthwhile() const { return 2 * sliceable > forward_nodes; }
+  std::int64_t row_slices_made() const { return std::min(row_slices, rows); }
+  bool is_row_sliced() const { return row_slices_made() > 1; }
+  bool rows_are_worthwhile() const { return 2 * row_sliceable > forward_nodes; }
 };
-
-// Returns whether a tensor holds images from outside the graph: the batch of a step, or the
-// synthetic batch that stays on the device.
-bool is_batch(const TensorInfo& info);
 
 // Returns the last tensor up to which a forward graph can compute its images in slices: every node
 // between the images and this tensor computes each image by itself, and later nodes read no other

@@ -17,6 +17,7 @@
 #include "layers/elementwise.h"
 #include "layers/lrn.h"
 #include "layers/operands.h"
+#include "layers/passes/image_region.h"
 #include "layers/passes/rewriter.h"
 #include "layers/passes/slice_batch.h"
 #include "layers/pool.h"

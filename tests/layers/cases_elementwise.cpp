@@ -6,6 +6,7 @@
 #include "layers/elementwise.h"
 #include "layers/lrn.h"
 #include "layers/operands.h"
+#include "layers/row_slice.h"
 #include "tests/layers/cases.h"
 
 namespace cnn::tests {
@@ -64,6 +65,19 @@ std::optional<Value> slices(Graph& graph) {
   return std::nullopt;
 }
 
+// Rows of images in any type; the gradient of overlapping rows adds up.
+Value rows_of(Value x) {
+  const std::int64_t height = x.desc().shape[2];
+  const Value parts[] = {layers::slice_rows(x, 0, 2), layers::slice_rows(x, 1, height - 1)};
+  return layers::concat_rows(parts);
+}
+
+std::optional<Value> rows_of_pixels(Graph& graph) {
+  const auto pixels = layers::described({3, 3, 5, 5}, DataType::u8);
+  layers::slice_rows(graph.input("pixels", pixels), 1, 3);
+  return std::nullopt;
+}
+
 std::optional<Value> normalise(Graph& graph, DataType from) {
   const Value x = graph.input("pixels", layers::described({2, 3, 5, 7}, from));
   emit(layers::Normalise(1 / 127.5F, -1, graph.traits().compute), {x});
@@ -110,6 +124,10 @@ std::vector<Case> elementwise_cases() {
       batches_of("concat_batch_of_one", {3}, {0, 16, 4, 4}),
       batches_of("concat_batch_of_rows", {1, 4, 2}, {0, 33}),
       {.name = "slice_batch", .build = slices},
+      unary("slice_and_concat_rows", odd, rows_of),
+      unary("slice_and_concat_rows_of_one_channel", {1, 1, 3, 1}, rows_of),
+      unary("slice_and_concat_rows_of_a_block", {2, 16, 4, 5}, rows_of),
+      {.name = "slice_rows_of_pixels", .build = rows_of_pixels},
       unary("pad_channels_resnet20", {2, 16, 5, 5},
             [](Value x) { return layers::pad_channels(x, 8, 8); }),
       unary("pad_channels_odd", {2, 5, 3, 4},

@@ -268,14 +268,30 @@ TEST(Flags, TakeANumberOfSlicesOrLeaveItToThePlanner) {
   EXPECT_THAT(any.notices, IsEmpty());
   EXPECT_THAT(parse({"--lms", "--lms_slices=auto"}).notices,
               Contains(HasSubstr("slices with --lms_variants=any only")));
-  EXPECT_THAT(parse({"--lms", "--lms_variants=any"}).notices,
-              Contains(HasSubstr("--lms_variants acts with --lms_slices=auto only")));
+  EXPECT_THAT(
+      parse({"--lms", "--lms_variants=any"}).notices,
+      Contains(HasSubstr("--lms_variants acts with --lms_slices=auto or --lms_row_slices=auto")));
   for (const char* count : {"0", "-2", "1025", "2.5", "many", ""}) {
     EXPECT_THAT(refusal({"--lms", std::string("--lms_slices=") + count}),
                 HasSubstr("it takes auto, or a whole number from 1 to 1024"));
   }
   EXPECT_THAT(refusal({"--lms", "--lms_plan_file=p.json", "--lms_slices=2"}),
               HasSubstr("drop --lms_slices"));
+}
+
+TEST(Flags, TakeANumberOfSlicesOfRowsOrLeaveItToThePlanner) {
+  EXPECT_EQ(parse({"--lms"}).config.lms.row_slices.count, 1);
+  EXPECT_EQ(parse({"--lms", "--lms_row_slices=8"}).config.lms.row_slices.count, 8);
+  const CommandLine any = parse({"--lms", "--lms_row_slices=auto", "--lms_variants=any"});
+  EXPECT_FALSE(any.config.lms.row_slices.count);
+  EXPECT_EQ(any.config.lms.slices.count, 1);
+  EXPECT_THAT(any.notices, IsEmpty());
+  EXPECT_THAT(parse({"--lms", "--lms_row_slices=auto"}).notices,
+              Contains(HasSubstr("--lms_row_slices=auto slices with --lms_variants=any only")));
+  EXPECT_THAT(refusal({"--lms", "--lms_row_slices=0"}),
+              HasSubstr("--lms_row_slices=0: it takes auto, or a whole number from 1 to 1024"));
+  EXPECT_THAT(refusal({"--lms", "--lms_plan_file=p.json", "--lms_row_slices=2"}),
+              HasSubstr("drop --lms_row_slices"));
 }
 
 TEST(Flags, SimulateAGpuThatNeedNotBeThere) {

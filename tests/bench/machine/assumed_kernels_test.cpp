@@ -11,6 +11,7 @@
 #include "layers/conv.h"
 #include "layers/dense.h"
 #include "layers/fused_conv.h"
+#include "layers/row_slice.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -68,6 +69,17 @@ TEST(AssumedKernels, TakeWeightsInTheTypeOfTheImages) {
   EXPECT_EQ(spec->by, Provider::cudnn);
   EXPECT_EQ(spec->workspace, 0U) << "the workspace of engines is unknown";
   EXPECT_EQ(spec->extra_traffic, 0U);
+}
+
+TEST(AssumedKernels, CopyRowsInsideOfAConcatenation) {
+  TensorDesc part = half_image(16);
+  part.pitch = 48;
+  TensorDesc rows = part;
+  rows.shape[2] = 2;
+  const auto spec = assumed(layers::SliceRows(1, 2), {.in = {part}, .out = {rows}});
+  ASSERT_TRUE(spec.has_value());
+  EXPECT_EQ(spec->in[0], part);
+  EXPECT_EQ(spec->out[0], rows);
 }
 
 // Padding adds a fourth channel of two bytes to the image of 2 x 4 x 4 pixels and to the eight

@@ -26,6 +26,7 @@ class PlanFileTest : public testing::Test {
                     .graph = hash_of(*plan.graph)};
   SavedPlan saved{.policy = "planned",
                   .slices = 4,
+                  .row_slices = 3,
                   .host_variables = true,
                   .budget = 4000,
                   .peak = 3000,
@@ -55,7 +56,9 @@ TEST_F(PlanFileTest, IsReadAsItWasWritten) {
   const SavedPlan read = read_plan(text, origin, graph);
   EXPECT_EQ(read.policy, "planned");
   EXPECT_EQ(read.slices, 4);
+  EXPECT_EQ(read.row_slices, 3);
   EXPECT_EQ(read_plan_sizes(text).slices, 4);
+  EXPECT_EQ(read_plan_sizes(text).row_slices, 3);
   EXPECT_TRUE(read.host_variables);
   EXPECT_TRUE(read_plan_sizes(text).host_variables);
   EXPECT_EQ(read.budget, 4000U);
@@ -105,8 +108,10 @@ TEST_F(PlanFileTest, IsRefusedWithAnImpossibleValue) {
 TEST_F(PlanFileTest, ComputesTheWholeBatchIfAnOlderProgramWroteIt) {
   Json older = Json::parse(text);
   older.erase("slices");
+  older.erase("row_slices");
   EXPECT_EQ(read_plan(older.dump(), origin, graph).slices, 1);
   EXPECT_EQ(read_plan_sizes(older.dump()).slices, 1);
+  EXPECT_EQ(read_plan_sizes(older.dump()).row_slices, 1);
 }
 
 TEST_F(PlanFileTest, HasVariablesOnTheDeviceIfAnOlderProgramWroteIt) {

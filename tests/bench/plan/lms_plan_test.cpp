@@ -222,6 +222,29 @@ TEST(LmsLines, SayHowMuchOfTheStepComputesInSlices) {
   EXPECT_EQ(lms_json(report)["sliced_operations"], 0);
 }
 
+TEST(LmsLines, SayHowMuchOfTheStepComputesRowsOfImages) {
+  LmsReport report = report_of_gib(2);
+  report.slicing = {.forward_nodes = 17, .row_slices = 4, .row_sliceable = 12, .rows = 7};
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] 4 slices along the rows of images, of 12 of 17 forward "
+                       "operations"));
+  EXPECT_EQ(lms_json(report)["row_slices"], 4);
+  EXPECT_EQ(lms_json(report)["slices"], 1);
+  report.slicing.row_slices = 16;
+  EXPECT_THAT(lms_lines(report, 0), Contains("[LMS][0] 7 slices along the rows of images, of 12 of "
+                                             "17 forward operations: the last map in slices has 7 "
+                                             "rows"));
+  EXPECT_EQ(lms_json(report)["row_slices"], 7);
+  report.slicing.rows = 1;
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] --lms_row_slices=16 acts on nothing: the last map that could come "
+                       "in slices has one row"));
+  report.slicing.row_sliceable = 0;
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] --lms_row_slices=16 acts on nothing: a batch norm or another "
+                       "operation needs whole images"));
+}
+
 TEST(LmsLines, SayHowManyVariablesLieOnTheHost) {
   LmsReport report = report_of_gib(2);
   EXPECT_THAT(lms_lines(report, 0), testing::Not(Contains(HasSubstr("on the host"))));

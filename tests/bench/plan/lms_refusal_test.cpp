@@ -134,6 +134,19 @@ TEST(SlicesAdvice, IsNotGivenWhereSlicesDoNotHelpOrAreChosenAnyway) {
   EXPECT_NE(advised.advice(1), "") << "a flag has fixed the slices";
 }
 
+TEST(SlicesAdvice, NamesSlicesOfRowsWhereTheBatchHasNoMore) {
+  AdvisedJob advised;
+  layers::Slicing slicing{
+      .slices = 32, .sliceable = 9, .forward_nodes = 10, .row_sliceable = 9, .rows = 12};
+  EXPECT_THAT(slices_advice(advised.job, slicing), HasSubstr("--lms_row_slices=8 may need less"));
+  slicing.row_slices = 8;
+  EXPECT_THAT(slices_advice(advised.job, slicing), HasSubstr("--lms_row_slices=12 "));
+  slicing.row_slices = 12;
+  EXPECT_EQ(slices_advice(advised.job, slicing), "");
+  slicing = {.slices = 32, .sliceable = 9, .forward_nodes = 10, .row_sliceable = 5, .rows = 12};
+  EXPECT_EQ(slices_advice(advised.job, slicing), "") << "only half of the nodes compute rows";
+}
+
 TEST(LmsRefusal, AsksForADiskOrForALargerOne) {
   RefusedPlan refused;
   refused.report.host = 41 * refusal_mib;

@@ -114,6 +114,38 @@ TEST(LmsStep, CountsSlicesInTheLeastThatAnyPlanTakes) {
   EXPECT_EQ(any.planned().planner.report().floor, least);
 }
 
+// A step of one large image, whose first maps take most of the memory.
+struct LargeImage : LimitedStep {
+  explicit LargeImage(int limit, std::optional<int> row_slices = 1)
+      : LimitedStep("googlenet", 1, limit) {
+    job.image_size = 2048;
+    config.lms.row_slices.count = row_slices;
+  }
+};
+
+TEST(LmsStep, InSlicesOfRowsHasALowerFloor) {
+  const LargeImage whole(100), sliced(100, 8);
+  EXPECT_LT(min_bytes(sliced), min_bytes(whole) * 3 / 4);
+  const LmsStep planned = sliced.planned();
+  EXPECT_EQ(planned.planner.report().slicing.row_slices_made(), 8);
+  EXPECT_EQ(planned.planner.latest().row_slices, 8);
+}
+
+TEST(LmsStep, CountsSlicesOfRowsInTheLeastOnlyWhereTheFlagsLetIt) {
+  const std::size_t whole = min_bytes(LargeImage(100));
+  LargeImage step(100, std::nullopt);
+  EXPECT_LT(min_bytes(step), whole * 3 / 4);
+  step.config.lms.variants = LmsVariants::same;
+  EXPECT_EQ(min_bytes(step), whole);
+}
+
+TEST(LmsStep, HasNoMoreSlicesOfRowsThanTheLastMapHasRows) {
+  LargeImage step(100, 16);
+  step.job.image_size = 224;
+  const LmsStep planned = step.planned();
+  EXPECT_EQ(planned.planner.report().slicing.row_slices_made(), 7);
+}
+
 constexpr BatchSlices in_eight{8};
 
 TEST(LmsStep, HasALowerFloorWithVariablesOnTheHost) {

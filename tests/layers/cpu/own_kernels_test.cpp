@@ -15,6 +15,7 @@
 #include "layers/elementwise.h"
 #include "layers/loss.h"
 #include "layers/pool.h"
+#include "layers/row_slice.h"
 #include "layers/subsample.h"
 #include "runtime/error.h"
 #include "tests/support/op_runner.h"
@@ -143,6 +144,18 @@ TEST_P(OwnKernels, SliceAndJoinBatches) {
     const HostTensor y = draws(shape, GetParam().type, 2);
     expect_like_reference(layers::SliceBatch(1, shape[0]), {&x}, GetParam(), 0);
     expect_like_reference(layers::ConcatBatch(), {&x, &y, &x}, GetParam(), 0);
+  }
+}
+
+TEST_P(OwnKernels, SliceAndJoinRowsOfImages) {
+  for (const Shape& shape : images()) {
+    const HostTensor x = draws({shape[0], shape[1], shape[2] + 3, shape[3]}, GetParam().type, 1);
+    const HostTensor y = draws(shape, GetParam().type, 2);
+    expect_like_reference(layers::SliceRows(0, 2), {&x}, GetParam(), 0);
+    expect_like_reference(layers::SliceRows(2, shape[2] + 1), {&x}, GetParam(), 0);
+    expect_like_reference(layers::SliceRowsBackward(0, shape[2]), {&y}, GetParam(), 0);
+    expect_like_reference(layers::SliceRowsBackward(2, shape[2] + 3), {&y}, GetParam(), 0);
+    expect_like_reference(layers::ConcatRows(), {&x, &y, &x}, GetParam(), 0);
   }
 }
 

@@ -251,8 +251,9 @@ TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
               testing::ElementsAre("average_pool", "average_pool_backward", "batch_norm",
                                    "batch_norm_backward", "batch_norm_gradient_sums",
                                    "batch_norm_inference", "batch_norm_input_gradient", "concat",
-                                   "max_pool", "max_pool_backward", "relu_backward", "scale_bias",
-                                   "split", "subsample", "subsample_backward"));
+                                   "concat_rows", "max_pool", "max_pool_backward", "relu_backward",
+                                   "scale_bias", "slice_rows", "slice_rows_backward", "split",
+                                   "subsample", "subsample_backward"));
 }
 
 // Either operand may be such a view, with any number of channels.

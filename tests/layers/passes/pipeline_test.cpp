@@ -266,6 +266,76 @@ TEST(PipelineOfTraining, LetsItsUserChangeGradientsBeforeTheUpdate) {
   EXPECT_TRUE(equal_bytes(before, running.variable(name)));
 }
 
+// Returns a network without norms, with branches of unequal reach and its loss as output.
+std::unique_ptr<Graph> forward_graph_of_windows() {
+  auto graph = std::make_unique<Graph>(Traits{.training = true});
+  const Value x = graph->input("x", layers::described({2, 3, 40, 9}, DataType::f32));
+  const Value labels = graph->input("labels", layers::described({2}, DataType::i32));
+  const layers::PoolOptions pool{.kernel = 3, .stride = 2, .padding = layers::Padding::same};
+  Value y = layers::max_pool(layers::conv(x, {.filters = 16, .kernel = 5, .stride = 2}), pool);
+  y = layers::concat(
+      {{layers::conv(y, {.filters = 16}),
+        layers::conv(layers::conv(y, {.filters = 8}), {.filters = 16, .kernel = 3}),
+        layers::conv(layers::conv(y, {.filters = 4}), {.filters = 8, .kernel = 5})}});
+  const Value logits = layers::dense(layers::spatial_mean(y), {.units = 10, .relu = false});
+  graph->output("loss", layers::softmax_cross_entropy(logits, labels));
+  return graph;
+}
+
+void expect_slices_of_rows_to_train_as_the_whole(const Backend& backend) {
+  SCOPED_TRACE(backend.name);
+  const std::unique_ptr<Graph> forward = forward_graph_of_windows();
+  layers::PipelineOptions options{.layout = backend.image,
+                                  .loss = forward->outputs().front().tensor};
+  RunningGraph whole(layers::run_pipeline(*forward, backend.table, options).graphs, backend.table);
+  options.slices = 2;
+  options.row_slices = 3;
+  const layers::PipelineResult made = layers::run_pipeline(*forward, backend.table, options);
+  EXPECT_EQ(made.slicing.row_slices_made(), 3);
+  EXPECT_EQ(made.slicing.rows, 10);
+  EXPECT_EQ(count(*made.graphs.step, "concat_rows"), 2U);  // one for each slice of the batch
+  RunningGraph sliced(made.graphs, backend.table);
+  for (int step = 0; step < 3; ++step) {
+    whole.run();
+    sliced.run();
+  }
+  for (const TensorInfo& info : whole.planned().tensors()) {
+    if (info.role == Role::parameter || info.role == Role::state) {
+      const double error =
+          distance(whole.variable(info.name).view(), sliced.variable(info.name).view());
+      EXPECT_TRUE(error <= 1e-4) << info.name << " is off by " << error;
+    }
+  }
+}
+
+TEST(PipelineOfTraining, GivesTheSameValuesInSlicesOfRows) {
+  for (const Backend& backend : backends_with_fallback()) {
+    if (backend.compute == DataType::f32) {
+      expect_slices_of_rows_to_train_as_the_whole(backend);
+    }
+  }
+}
+
+TEST(PipelineOfTraining, TakesNoMoreSlicesOfRowsThanThereAre) {
+  const std::unique_ptr<Graph> forward = forward_graph_of_windows();
+  const layers::PipelineOptions options{.loss = forward->outputs().front().tensor,
+                                        .row_slices = 64};
+  KernelTable table;
+  add_reference(table);
+  EXPECT_EQ(layers::run_pipeline(*forward, table, options).slicing.row_slices_made(), 10);
+}
+
+TEST(PipelineOfTraining, ComputesWholeImagesWhereNormsNeedThem) {
+  const std::unique_ptr<Graph> forward = forward_graph(true);
+  const layers::PipelineOptions options{.loss = forward->outputs().front().tensor, .row_slices = 2};
+  KernelTable table;
+  add_reference(table);
+  const layers::PipelineResult made = layers::run_pipeline(*forward, table, options);
+  EXPECT_FALSE(made.slicing.is_row_sliced());
+  EXPECT_EQ(made.slicing.row_slices, 2);
+  EXPECT_EQ(count(*made.graphs.step, "slice_rows"), 0U);
+}
+
 TEST(PipelineOfAnEvaluation, FreezesConstantsUnlessItSharesItsVariables) {
   const std::unique_ptr<Graph> forward = forward_graph(false);
   const KernelTable table = device_loops();
