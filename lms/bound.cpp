@@ -368,6 +368,20 @@ bool repeats_in_forward(const Request& request, const Schedule& schedule) {
   return false;
 }
 
+// Returns the bound of all windows. They count tensors that a plan may also move while one pass is
+// under way, where that is allowed: then the proof does not hold.
+double seconds_with_windows(const Request& request, const Pressure& pressure, bool repeats) {
+  return request.options.within_pass
+             ? 0.0
+             : pressure.seconds + seconds_in_windows(request, pressure, repeats);
+}
+
+// Returns the seconds of the bound of plans that may recompute, or may not.
+double seconds_of_bound(const Request& request, const Pressure& pressure, bool repeats) {
+  return std::max({Relaxation(request, pressure, repeats).least(), busiest_lane(request),
+                   seconds_with_windows(request, pressure, repeats)});
+}
+
 }  // namespace
 
 double lower_bound_of(const Request& request, const Schedule& schedule) {
@@ -382,26 +396,32 @@ double lower_bound_of(const Request& request, const Schedule& schedule) {
   return lower_bound(changed(request, request.budget, any)).seconds;
 }
 
-double lower_bound_at(const Request& request, std::size_t device_bytes) {
-  Budget budget = request.budget;
+BudgetBounds::BudgetBounds(const Request& request)
+    : request_(request), pressure_(pressure(request)) {}
+
+double BudgetBounds::seconds(std::size_t device_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(device_bytes); known != known_.end()) {
+      return known->second;
+    }
+  }
+  Budget budget = request_.budget;
   budget.device = device_bytes;
-  return lower_bound(changed(request, budget, request.options)).seconds;
+  const double seconds = seconds_of_bound(changed(request_, budget, request_.options), pressure_,
+                                          request_.options.recompute != Recomputation::off);
+  const std::lock_guard lock(mutex_);
+  known_.emplace(device_bytes, seconds);
+  return seconds;
 }
 
 Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }
 
 Bound lower_bound(const Request& request, const Pressure& pressure) {
-  // A window counts tensors that a plan may also move while one pass is under way, where that is
-  // allowed: then its proof does not hold.
-  const auto in_windows = [&](bool repeats) {
-    return request.options.within_pass
-               ? 0.0
-               : pressure.seconds + seconds_in_windows(request, pressure, repeats);
-  };
   const Relaxation swaps(request, pressure, false);
   const double moved = busiest_lane(request);
   const double fluid_swaps = std::max(swaps.least(), moved);
-  const double swap_only = std::max(fluid_swaps, in_windows(false));
+  const double swap_only = std::max(fluid_swaps, seconds_with_windows(request, pressure, false));
   if (request.options.recompute == Recomputation::off) {
     return {.seconds = swap_only,
             .seconds_swap_only = swap_only,
@@ -410,7 +430,7 @@ Bound lower_bound(const Request& request, const Pressure& pressure) {
   }
   const Relaxation all(request, pressure, true);
   const double fluid = std::max(all.least(), moved);
-  return {.seconds = std::max(fluid, in_windows(true)),
+  return {.seconds = std::max(fluid, seconds_with_windows(request, pressure, true)),
           .seconds_swap_only = swap_only,
           .seconds_fluid = fluid,
           .min_bytes = static_cast<std::size_t>(all.min_bytes())};

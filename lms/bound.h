@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <mutex>
 
 #include "lms/policy.h"
 #include "lms/pressure.h"
@@ -28,8 +30,19 @@ Bound lower_bound(const Request& request);
 // Returns the bound for a known pressure.
 Bound lower_bound(const Request& request, const Pressure& pressure);
 
-// Returns the seconds of the bound for another arena budget than the request's.
-double lower_bound_at(const Request& request, std::size_t device_bytes);
+// Lower bounds in seconds of one request for many arena budgets: all share one pressure, and each
+// bound is computed once. The request must outlive it. Calls from several threads are safe.
+class BudgetBounds {
+ public:
+  explicit BudgetBounds(const Request& request);
+  double seconds(std::size_t device_bytes);
+
+ private:
+  const Request& request_;
+  Pressure pressure_;
+  std::mutex mutex_;
+  std::map<std::size_t, double> known_;  // seconds by bytes
+};
 
 // Returns a lower bound of a given schedule's seconds, such as a file's. That schedule may move
 // tensors that the options keep, so the options are ignored; whether tensors leave within a pass is

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "lms/bound.h"
 #include "lms/disk_tier.h"
 #include "lms/evaluate.h"
 #include "lms/expanded_schedule.h"
@@ -36,10 +35,13 @@ Solution find(const Request& request, const PlanningProblem& problem, SearchOpti
 // from its target.
 class BudgetSearch {
  public:
-  BudgetSearch(const Request& request, const PlanningProblem& problem, std::size_t device_bytes)
-      : request_(request), problem_(problem), budget_(device_bytes), fixed_(problem.roots.size()) {
+  BudgetSearch(const Request& request, const PlanningProblem& problem, const SearchGoal& goal)
+      : request_(request),
+        problem_(problem),
+        budget_(goal.device_bytes),
+        fixed_(problem.roots.size()) {
     constexpr double near_bound = 1.003;  // a longer search gains nothing
-    good_enough_ = device_bytes > 0 ? near_bound * lower_bound_at(request, device_bytes) : 0;
+    good_enough_ = near_bound * goal.bound_seconds;
   }
 
   SearchedPlan run(const SearchedPlan& smallest) {
@@ -337,18 +339,18 @@ class BudgetSearch {
 }  // namespace
 
 SearchedPlan minimize_memory(const Request& request, const PlanningProblem& problem) {
-  return BudgetSearch(request, problem, 0)
+  return BudgetSearch(request, problem, {})
       .smallest(find(request, problem, {.minimize_memory = true, .work = work_of(problem)}));
 }
 
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,
-                           const SearchedPlan& smallest, std::size_t device_bytes) {
-  return BudgetSearch(request, problem, device_bytes).run(smallest);
+                           const SearchedPlan& smallest, const SearchGoal& goal) {
+  return BudgetSearch(request, problem, goal).run(smallest);
 }
 
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,
-                         const SearchedPlan& start, std::size_t device_bytes) {
-  return BudgetSearch(request, problem, device_bytes).refine(start);
+                         const SearchedPlan& start, const SearchGoal& goal) {
+  return BudgetSearch(request, problem, goal).refine(start);
 }
 
 }  // namespace cnn::lms

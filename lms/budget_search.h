@@ -26,16 +26,22 @@ struct SearchedPlan {
 // Returns the plan with the smallest peak: no plan is known for smaller budgets.
 SearchedPlan minimize_memory(const Request& request, const PlanningProblem& problem);
 
+// Describes the plan that a search looks for.
+struct SearchGoal {
+  std::size_t device_bytes = 0;  // of the arena, instead of the request's
+  double bound_seconds = 0;      // a lower bound of the step: a plan close to it ends the search
+};
+
 // Searches the fastest plan for one budget: simulated annealing decides by live bytes, whose
 // placement takes slightly more. So it is repeated with a lower target; where none is left, a plan
-// that fits takes over as many decisions of the faster one as placement permits. device_bytes: of
-// the arena; ignores the request's budget. smallest: the fallback plan. Returns a plan that fits
+// that fits takes over as many decisions of the faster one as placement permits.
+// smallest: the fallback plan. Returns a plan that fits
 // or, if none does, the plan with the fewest bytes. Deterministic in its arguments.
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,
-                           const SearchedPlan& smallest, std::size_t device_bytes);
+                           const SearchedPlan& smallest, const SearchGoal& goal);
 
 // Does the same from a plan for a smaller budget, which it only improves, in a fifth of the time.
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,
-                         const SearchedPlan& start, std::size_t device_bytes);
+                         const SearchedPlan& start, const SearchGoal& goal);
 
 }  // namespace cnn::lms

@@ -1,20 +1,30 @@
 #include "lms/expanded_schedule.h"
 
 #include <algorithm>
-#include <string>
+#include <cstring>
 #include <utility>
 
 #include "runtime/error.h"
 
 namespace cnn::lms {
 
+namespace {
+
+constexpr std::uint32_t never = ~std::uint32_t{0};
+
+}  // namespace
+
 ScheduleExpander::ScheduleExpander(const PlanningProblem& problem)
-    : problem_(problem), interval_(problem.roots.size(), -1), away_(problem.roots.size()) {
+    : problem_(problem),
+      backward_(static_cast<std::uint32_t>(std::min(problem.backward, problem.steps.size()))),
+      base_(problem.roots.size(), TensorDecision::keep),
+      begun_(problem.roots.size(), never),
+      touched_(problem.roots.size(), never),
+      interval_(problem.roots.size(), -1),
+      away_(problem.roots.size()) {
   flatten();
-  run_forward();
-  forward_ = result_;
-  forward_interval_ = interval_;
-  forward_candidates_ = candidates_.size();
+  add_states();
+  rebase(TensorDecisions(base_), 0);
 }
 
 void ScheduleExpander::flatten() {
@@ -33,7 +43,33 @@ void ScheduleExpander::flatten() {
   }
   nodes_.push_back(here());
   for (const Root& root : problem_.roots) {
-    has_parts_.push_back(root.makers.size() > 1);
+    has_parts_.push_back(root.makers.size() > 1 ? 1 : 0);
+    needed_backward_.push_back(root.needed_backward ? 1 : 0);
+  }
+}
+
+// Saves states before the first step and along the backward pass; along the forward pass only where
+// roots may leave within it, since otherwise no decision acts there.
+void ScheduleExpander::add_states() {
+  constexpr std::uint32_t parts = 12;
+  std::vector<std::uint32_t> at{0, backward_};
+  const auto add = [&](std::uint32_t first, std::uint32_t last) {
+    for (std::uint32_t part = 1; part < parts; ++part) {
+      at.push_back(first + (last - first) * part / parts);
+    }
+  };
+  add(backward_, static_cast<std::uint32_t>(problem_.steps.size()));
+  if (std::ranges::any_of(problem_.roots, &Root::may_leave_often)) {
+    add(0, backward_);
+  }
+  std::ranges::sort(at);
+  at.erase(std::unique(at.begin(), at.end()), at.end());
+  for (const std::uint32_t given : at) {
+    forward_state_ = given == backward_ ? states_.size() : forward_state_;
+    State& state = states_.emplace_back();
+    state.given = given;
+    state.interval = interval_;
+    state.away = away_;
   }
 }
 
@@ -47,53 +83,149 @@ std::span<const ProblemNode::InPlaceReuse> ScheduleExpander::may_reuse(std::uint
   return {pairs_.data() + nodes_[node].may_reuse, pairs_.data() + nodes_[node + 1].may_reuse};
 }
 
-void ScheduleExpander::run_forward() {
-  for (given_ = 0; given_ < problem_.backward && given_ < problem_.steps.size(); ++given_) {
-    add_given();
-    leave_within_pass();
-  }
-  result_.backward = result_.steps.size();
-}
-
-void ScheduleExpander::start_anew() {
-  result_.steps.clear();
-  result_.intervals.clear();
-  result_.seconds = 0;
-  candidates_.clear();
-  std::ranges::fill(interval_, -1);
-}
-
 const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decisions) {
   decisions_ = &decisions;
-  result_.reused_in_place.clear();
-  borrowed_.clear();
-  returned_.clear();
-  present_.clear();
-  std::ranges::fill(away_, 0);
-  const bool has_other_forward =
-      std::exchange(within_pass_, std::ranges::any_of(decisions, leaves_always));
-  if (within_pass_) {
-    start_anew();
-    run_forward();
-  } else {
-    has_other_forward ? void(result_.steps = forward_.steps)
-                      : result_.steps.resize(forward_.steps.size());
-    result_.intervals = forward_.intervals;
-    result_.seconds = forward_.seconds;
-    result_.backward = forward_.backward;
-    candidates_.resize(forward_candidates_);
-    interval_ = forward_interval_;
-  }
-  leave_forward();
-  for (given_ = static_cast<std::uint32_t>(problem_.backward); given_ < problem_.steps.size();
-       ++given_) {
-    add_given();
-    release();
-    leave_within_pass();
-  }
+  const std::size_t point = resume_point(decisions);
+  restore(states_[point]);
+  run_from(point);
   keep_outputs();
   resolve_in_place_reuse();
   return result_;
+}
+
+void ScheduleExpander::rebase(const TensorDecisions& decisions) {
+  rebase(decisions, resume_point(decisions));
+}
+
+// Expands again behind a saved state, and saves the later ones.
+void ScheduleExpander::rebase(const TensorDecisions& decisions, std::size_t point) {
+  decisions_ = &decisions;
+  const auto forget = [&](std::uint32_t& step) {
+    step = step >= states_[point].given ? never : step;
+  };
+  std::ranges::for_each(begun_, forget);
+  std::ranges::for_each(touched_, forget);
+  restore(states_[point]);
+  leave_forward_in_states(point);
+  is_recording_ = true;
+  run_from(point);
+  is_recording_ = false;
+  base_ = decisions;
+  base_steps_ = result_.steps;
+  base_candidates_ = candidates_;
+}
+
+// Finds the differing decisions and returns the last saved state before any of them acts: a root
+// that leaves always may do so once it has begun, and any other leaves between both passes, which
+// nothing notices before a step consults it.
+std::size_t ScheduleExpander::resume_point(const TensorDecisions& decisions) {
+  differing_.clear();
+  std::uint32_t first = never;
+  constexpr std::size_t block = 64;  // compares most decisions by blocks
+  for (std::size_t from = 0; from < decisions.size(); from += block) {
+    const std::size_t count = std::min(block, decisions.size() - from);
+    if (std::memcmp(&decisions[from], &base_[from], count) == 0) {
+      continue;
+    }
+    for (std::size_t r = from; r < from + count; ++r) {
+      if (decisions[r] != base_[r]) {
+        const auto root = static_cast<std::uint32_t>(r);
+        differing_.push_back(root);
+        first =
+            std::min(first, leaves_always(decisions[r]) || leaves_always(base_[r]) ? begun_[r]
+                                                                                   : touched_[r]);
+      }
+    }
+  }
+  const auto after = std::ranges::upper_bound(states_, first, {}, &State::given);
+  return static_cast<std::size_t>(after - states_.begin()) - 1;
+}
+
+void ScheduleExpander::restore(const State& state) {
+  result_.steps.assign(base_steps_.begin(),
+                       base_steps_.begin() + static_cast<std::ptrdiff_t>(state.steps));
+  candidates_.assign(base_candidates_.begin(),
+                     base_candidates_.begin() + static_cast<std::ptrdiff_t>(state.candidates));
+  result_.intervals = state.intervals;
+  result_.reused_in_place.clear();
+  result_.seconds = state.seconds;
+  result_.backward = state.backward;
+  interval_ = state.interval;
+  away_ = state.away;
+  returned_ = state.returned;
+  present_ = state.present;
+  borrowed_.clear();
+  if (state.given <= backward_) {
+    return;
+  }
+  // Behind the forward pass nothing has consulted the differing roots yet: they leave anew.
+  const State& forward = states_[forward_state_];
+  for (const std::uint32_t root : differing_) {
+    interval_[root] = forward.interval[root];
+    away_[root] = forward.away[root];
+    if (const std::int32_t interval = interval_[root]; interval >= 0) {
+      const auto i = static_cast<std::size_t>(interval);
+      result_.intervals[i] = forward.intervals[i];
+      leave_forward(root);
+    }
+  }
+}
+
+// The saved states of the backward pass before `end`, where nothing has consulted the differing
+// roots, get the restored state of these roots.
+void ScheduleExpander::leave_forward_in_states(std::size_t end) {
+  const State& forward = states_[forward_state_];
+  for (std::size_t s = forward_state_ + 1; s < end; ++s) {
+    for (const std::uint32_t root : differing_) {
+      states_[s].interval[root] = interval_[root];
+      states_[s].away[root] = away_[root];
+      if (forward.interval[root] >= 0) {
+        const auto i = static_cast<std::size_t>(forward.interval[root]);
+        states_[s].intervals[i] = result_.intervals[i];
+      }
+    }
+  }
+}
+
+void ScheduleExpander::save(State& state) const {
+  state.steps = result_.steps.size();
+  state.candidates = candidates_.size();
+  state.backward = result_.backward;
+  state.seconds = result_.seconds;
+  state.intervals = result_.intervals;
+  state.interval = interval_;
+  state.away = away_;
+  state.returned = returned_;
+  state.present = present_;
+}
+
+// Expands the given steps behind a restored state.
+void ScheduleExpander::run_from(std::size_t state) {
+  const auto end = static_cast<std::uint32_t>(problem_.steps.size());
+  for (given_ = states_[state].given;; ++given_) {
+    if (is_recording_ && state < states_.size() && states_[state].given == given_) {
+      save(states_[state++]);
+    }
+    if (given_ == backward_) {
+      result_.backward = result_.steps.size();
+      leave_forward();
+    }
+    if (given_ == end) {
+      return;
+    }
+    add_given();
+    if (given_ >= backward_) {
+      release();
+    }
+    leave_within_pass();
+  }
+}
+
+// Notes the first step of the backward pass at which the state of a root matters.
+void ScheduleExpander::touch(std::uint32_t root) {
+  if (is_recording_ && given_ >= backward_) {
+    touched_[root] = std::min(touched_[root], given_);
+  }
 }
 
 void ScheduleExpander::add_given() {
@@ -106,6 +238,7 @@ void ScheduleExpander::add_given() {
       run(step.id, false);
       return;
     case StepKind::fetch:
+      touch(step.id);
       if (interval_[step.id] < 0) {
         begin(step.id, false);
       }
@@ -133,7 +266,8 @@ void ScheduleExpander::run(std::uint32_t node, bool again) {
   }
   for (const std::uint32_t root : writes(node)) {
     // A part joins existing parts, but an existing output is rewritten in other bytes.
-    const bool joins = has_parts_[root] && interval_[root] >= 0;
+    touch(root);
+    const bool joins = has_parts_[root] != 0 && interval_[root] >= 0;
     if (!joins) {
       begin(root, false);
     }
@@ -156,12 +290,16 @@ void ScheduleExpander::begin(std::uint32_t root, bool returns) {
                                .written = step,
                                .earliest = away_[root],
                                .returns = returns});
-  if (within_pass_ && leaves_always((*decisions_)[root])) {
+  if (is_recording_) {
+    begun_[root] = std::min(begun_[root], given_);
+  }
+  if (leaves_always((*decisions_)[root])) {
     present_.push_back(root);
   }
 }
 
 void ScheduleExpander::require(std::uint32_t root) {
+  touch(root);
   if (interval_[root] >= 0) {
     return;
   }
@@ -205,15 +343,21 @@ void ScheduleExpander::repeat_makers(std::uint32_t root) {
 // interval.
 void ScheduleExpander::leave_forward() {
   for (std::uint32_t r = 0; r < interval_.size(); ++r) {
-    if (interval_[r] < 0 || leaves_always((*decisions_)[r])) {
-      continue;
+    if (interval_[r] >= 0) {
+      leave_forward(r);
     }
-    const Root& root = problem_.roots[r];
-    if (is_swapped((*decisions_)[r])) {
-      leave(r);
-    } else if ((*decisions_)[r] != TensorDecision::keep || !root.needed_backward) {
-      interval_[r] = -1;
-    }
+  }
+}
+
+void ScheduleExpander::leave_forward(std::uint32_t root) {
+  const TensorDecision decision = (*decisions_)[root];
+  if (leaves_always(decision)) {
+    return;
+  }
+  if (is_swapped(decision)) {
+    leave(root);
+  } else if (decision != TensorDecision::keep || needed_backward_[root] == 0) {
+    interval_[root] = -1;
   }
 }
 
@@ -230,9 +374,6 @@ void ScheduleExpander::leave(std::uint32_t root) {
 // Roots that leave always do so unless a given step reads them soon. A swapped one that nothing
 // given reads any more is not copied out; a recomputation that needs it lengthens its interval.
 void ScheduleExpander::leave_within_pass() {
-  if (!within_pass_) {
-    return;
-  }
   std::erase_if(present_, [this](std::uint32_t r) {
     const Root& root = problem_.roots[r];
     if (given_ < root.written || is_read_soon(r)) {

@@ -77,14 +77,18 @@ struct ExpandedSchedule {
 };
 
 // Turns decisions into an expanded schedule: recomputes a dropped root right before it is needed,
-// its deepest sources first. The forward pass is equal for all decisions under which no root leaves
-// within it, and is expanded once for these.
+// its deepest sources first. A search expands many decisions that differ little from those of its
+// current plan, the base: up to the first step that consults a differing decision the schedules are
+// equal, so that the expander resumes from a state that it saved before that step.
 class ScheduleExpander {
  public:
+  // The base keeps all roots. The problem must outlive it.
   explicit ScheduleExpander(const PlanningProblem& problem);
   // Returns the schedule for these decisions, valid until the next call. Throws Error if a root
   // would need an impossible recomputation.
   const ExpandedSchedule& expand(const TensorDecisions& decisions);
+  // Makes these decisions the base. They must have been expanded without an Error.
+  void rebase(const TensorDecisions& decisions);
 
  private:
   struct Candidate {                           // for a take-over
@@ -96,10 +100,26 @@ class ScheduleExpander {
     std::uint32_t reads = 0, writes = 0, may_reuse = 0;
     double seconds = 0;
   };
+  // The state before a given step of the base.
+  struct State {
+    std::uint32_t given = 0;
+    std::size_t steps = 0, candidates = 0;  // counts
+    std::size_t backward = 0;
+    double seconds = 0;
+    std::vector<LiveInterval> intervals;
+    std::vector<std::int32_t> interval;
+    std::vector<std::uint32_t> away, returned, present;
+  };
 
   void flatten();
-  void run_forward();
-  void start_anew();
+  void add_states();
+  std::size_t resume_point(const TensorDecisions& decisions);
+  void rebase(const TensorDecisions& decisions, std::size_t point);
+  void restore(const State& state);
+  void run_from(std::size_t state);
+  void leave_forward_in_states(std::size_t end);
+  void save(State& state) const;
+  void touch(std::uint32_t root);
   void leave_within_pass();
   void leave(std::uint32_t root);
   bool is_read_soon(std::uint32_t root) const;
@@ -112,6 +132,7 @@ class ScheduleExpander {
   void require(std::uint32_t root);
   void repeat_makers(std::uint32_t root);
   void leave_forward();
+  void leave_forward(std::uint32_t root);
   void release();
   bool is_read_next(std::uint32_t root) const;
   void begin(std::uint32_t root, bool returns);
@@ -119,15 +140,23 @@ class ScheduleExpander {
   void resolve_in_place_reuse();
 
   const PlanningProblem& problem_;
-  std::vector<Node> nodes_;  // by NodeId, and a sentinel
+  std::uint32_t backward_ = 0;  // first given step of the backward pass
+  std::vector<Node> nodes_;     // by NodeId, and a sentinel
   std::vector<std::uint32_t> lists_;
   std::vector<ProblemNode::InPlaceReuse> pairs_;
-  std::vector<bool> has_parts_;  // by root
+  std::vector<std::uint8_t> has_parts_, needed_backward_;  // by root
 
-  // The state after the forward pass.
-  ExpandedSchedule forward_;
-  std::vector<std::int32_t> forward_interval_;
-  std::size_t forward_candidates_ = 0;
+  // The base.
+  TensorDecisions base_;
+  std::vector<State> states_;      // ascending; one is that before the backward pass
+  std::size_t forward_state_ = 0;  // the index of that one
+  std::vector<ExpandedStep> base_steps_;
+  std::vector<Candidate> base_candidates_;
+  // Indexed by root: the first given step that begins an interval of it, and the first one in the
+  // backward pass that consults its state.
+  std::vector<std::uint32_t> begun_, touched_;
+  std::vector<std::uint32_t> differing_;  // roots whose decisions are not those of the base
+  bool is_recording_ = false;
 
   const TensorDecisions* decisions_ = nullptr;
   ExpandedSchedule result_;
@@ -137,7 +166,6 @@ class ScheduleExpander {
   std::vector<std::uint32_t> away_;
   std::vector<std::uint32_t> borrowed_;  // roots that are freed at the end of the given step
   std::vector<std::uint32_t> returned_;  // roots with swap_often that are on the device again
-  bool within_pass_ = false;             // some root leaves between uses of one pass
   std::vector<std::uint32_t> present_;   // roots that leave always and are on the device
   std::vector<Candidate> candidates_;
   // Indexed by interval: another interval took its bytes; it took bytes.

@@ -82,6 +82,7 @@ class SeriesSearch {
       : request_(request),
         problem_(problem),
         smallest_(smallest),
+        bounds_(request),
         series_(budget_series(smallest.placed.outcome.device_bytes, request.budget.device)),
         full_(series_.size()),
         best_(smallest.placed) {}
@@ -104,16 +105,26 @@ class SeriesSearch {
   }
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
 
-  double bound(std::size_t i) const { return lower_bound_at(request_, series_[i]); }
+  SearchGoal goal(std::size_t i) { return {.device_bytes = series_[i], .bound_seconds = bound(i)}; }
+  double bound(std::size_t i) { return bounds_.seconds(series_[i]); }
 
   // Returns the budgets below the last that may be faster than the best plan, as their bounds say:
-  // those that are searched from the start, or all others.
-  std::vector<std::size_t> promising(bool from_the_start) const {
+  // those that are searched from the start, or all others. Where a bound says no, no smaller budget
+  // has a faster plan either, since the larger one has all of its plans: bisection finds the first.
+  std::vector<std::size_t> promising(bool from_the_start) {
     constexpr double rounding = 1e-9;
     const double limit = std::min(best_.outcome.seconds, request_.useful_seconds) * (1 - rounding);
+    std::size_t least = 0, most = series_.size() - 1;  // the first such budget lies between both
+    while (least < most) {
+      const std::size_t middle = (least + most) / 2;
+      if (bound(middle) < limit) {
+        most = middle;
+      } else {
+        least = middle + 1;
+      }
+    }
     std::vector<std::size_t> found;
-    // A smaller budget has a higher bound.
-    for (std::size_t i = series_.size() - 1; i-- > 0 && bound(i) < limit;) {
+    for (std::size_t i = series_.size() - 1; i-- > least;) {
       if (starts_anew(i) == from_the_start) {
         found.push_back(i);
       }
@@ -130,14 +141,14 @@ class SeriesSearch {
       }
     }
     run_all(starts.size(), [&](std::size_t k) {
-      full_[starts[k]] = search_budget(request_, problem_, smallest_, series_[starts[k]]);
+      full_[starts[k]] = search_budget(request_, problem_, smallest_, goal(starts[k]));
     });
     std::vector<PlacedPlan> plans(budgets.size());
     run_all(budgets.size(), [&](std::size_t k) {
       const std::size_t i = budgets[k];
       const SearchedPlan& start = *full_[full_below(i)];
       plans[k] = full_below(i) == i ? start.placed
-                                    : refine_plan(request_, problem_, start, series_[i]).placed;
+                                    : refine_plan(request_, problem_, start, goal(i)).placed;
     });
     for (PlacedPlan& plan : plans) {
       accept(std::move(plan));
@@ -155,6 +166,7 @@ class SeriesSearch {
   const Request& request_;
   const PlanningProblem& problem_;
   const SearchedPlan& smallest_;
+  BudgetBounds bounds_;
   std::vector<std::size_t> series_;
   std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched from the start
   PlacedPlan best_;

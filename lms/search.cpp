@@ -201,6 +201,7 @@ class Searcher {
   // moves: each is recomputed before its move is made.
   Solution repaired(TensorDecisions decisions) {
     Solution current = weighed(std::move(decisions));
+    expander_.rebase(current.decisions);
     std::priority_queue<Move> moves;
     for (const std::uint32_t root : movable_) {
       for (const TensorDecision decision :
@@ -220,6 +221,7 @@ class Searcher {
         push_move(moves, again);
       } else if (again.price < never) {
         current = std::move(next);
+        expander_.rebase(current.decisions);
       }
     }
     return evaluate(std::move(current.decisions));
@@ -274,6 +276,7 @@ class Searcher {
 
   void cool(double temperature, std::size_t until) {
     Solution current = best_;
+    expander_.rebase(current.decisions);
     const auto begun = static_cast<double>(work_);
     while (work_ < until && !is_good_enough()) {
       const double left =
@@ -286,6 +289,7 @@ class Searcher {
       if (by_time ? next.evaluation.fits && next.evaluation.seconds <= limit
                   : !is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
+        expander_.rebase(current.decisions);
         accept_if_better(current);
       }
     }
@@ -302,12 +306,14 @@ class Searcher {
     });
     std::ranges::stable_sort(moved, std::greater<>(),
                              [&](std::uint32_t r) { return problem_.roots[r].bytes; });
+    expander_.rebase(best_.decisions);
     for (const std::uint32_t r : moved) {
       TensorDecisions decisions = best_.decisions;
       decisions[r] = TensorDecision::keep;
       Solution found = evaluate(std::move(decisions), best_.evaluation.seconds);
       if (!is_better(best_.evaluation, found.evaluation)) {
         best_ = std::move(found);
+        expander_.rebase(best_.decisions);
       }
     }
   }

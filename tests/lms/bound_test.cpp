@@ -44,6 +44,28 @@ TEST(Bound, CountsWhatRunsAgainWhereThereIsNoLink) {
   EXPECT_EQ(bound.seconds_swap_only, infinity);
 }
 
+TEST(BudgetBounds, AreThoseOfRequestsWithTheseBudgets) {
+  for (const Recomputation recompute : {Recomputation::off, Recomputation::full}) {
+    Problem chain = uniform_chain(10);
+    chain.options.recompute = recompute;
+    chain.limit(3, 0.25, 0.5);
+    const Request request = chain.request();
+    BudgetBounds bounds(request);
+    for (const std::size_t units : {9, 2, 4, 2, 1}) {
+      Budget budget = chain.budget;
+      budget.device = units * unit;
+      const Request other{.graph = request.graph,
+                          .specs = request.specs,
+                          .schedule = request.schedule,
+                          .backward = request.backward,
+                          .costs = request.costs,
+                          .budget = budget,
+                          .options = request.options};
+      EXPECT_EQ(bounds.seconds(units * unit), lower_bound(other).seconds) << units;
+    }
+  }
+}
+
 // Step 9 starts at 9 s and needs 6 units to be gone. Only 2 have left by then, so the rest runs
 // again.
 TEST(Bound, RunsAgainWhatTheLinkDoesNotTakeInTime) {

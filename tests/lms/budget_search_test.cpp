@@ -23,7 +23,7 @@ class BudgetSearchOfTenLayers : public ::testing::Test {
   PlacedPlan search(std::size_t device_units) {
     const PlanningProblem problem = planning_problem(chain_.request());
     return search_budget(chain_.request(), problem, minimize_memory(chain_.request(), problem),
-                         device_units * unit)
+                         {.device_bytes = device_units * unit})
         .placed;
   }
   tests::Problem& chain() { return chain_; }
@@ -73,7 +73,8 @@ TEST_F(BudgetSearchOfTenLayers, RunsNothingAgainWhereThatIsOff) {
 TEST_F(BudgetSearchOfTenLayers, ReturnsTheSmallestPlanWhereNothingFits) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);
-  const PlacedPlan plan = search_budget(chain().request(), problem, smallest, unit).placed;
+  const PlacedPlan plan =
+      search_budget(chain().request(), problem, smallest, {.device_bytes = unit}).placed;
   EXPECT_GT(plan.outcome.device_bytes, unit);
   EXPECT_EQ(plan.outcome.device_bytes, smallest.placed.outcome.device_bytes);
 }
@@ -84,7 +85,8 @@ TEST_F(BudgetSearchOfTenLayers, ImprovesAPlanOfASmallerBudgetWhereThereIsMore) {
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);
   double seconds = smallest.placed.outcome.seconds;
   for (const std::size_t units : {3, 5, 7, 9}) {
-    const SearchedPlan refined = refine_plan(chain().request(), problem, smallest, units * unit);
+    const SearchedPlan refined =
+        refine_plan(chain().request(), problem, smallest, {.device_bytes = units * unit});
     EXPECT_LE(refined.placed.outcome.device_bytes, units * unit);
     EXPECT_LT(refined.placed.outcome.seconds, seconds) << units;
     seconds = refined.placed.outcome.seconds;

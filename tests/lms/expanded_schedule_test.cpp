@@ -1,11 +1,14 @@
 #include "lms/expanded_schedule.h"
 
 #include <gtest/gtest.h>
+#include <random>
 #include <vector>
 
 #include "lms/evaluate.h"
 #include "lms/plan_schedule.h"
 #include "lms/planning_problem.h"
+#include "runtime/error.h"
+#include "tests/lms/random_step.h"
 #include "tests/lms/step_case.h"
 
 namespace cnn::lms {
@@ -117,6 +120,68 @@ TEST(Unroll, CopiesBackTwiceOnlyWhereTheTensorCannotStay) {
     EXPECT_EQ(evaluator.swap_ins().size(), device_bytes > 0 ? 1U : 2U);
     const Schedule schedule = schedule_of(request, problem, expanded, evaluator);
     EXPECT_EQ(step.c.outcome(schedule), step.c.outcome(step.c.schedule)) << device_bytes;
+  }
+}
+
+// Returns everything of an expanded schedule as numbers.
+std::vector<double> numbers_of(const ExpandedSchedule& expanded) {
+  std::vector<double> numbers{expanded.seconds, static_cast<double>(expanded.backward)};
+  const auto add = [&](auto... values) { (numbers.push_back(static_cast<double>(values)), ...); };
+  for (const ExpandedStep& one : expanded.steps) {
+    add(one.kind, one.id, one.given, one.again);
+  }
+  for (const LiveInterval& one : expanded.intervals) {
+    add(one.root, one.first, one.last, one.written, one.earliest, one.leaves, one.returns);
+  }
+  for (const InPlaceReuse& one : expanded.reused_in_place) {
+    add(one.step, one.bytes, one.from);
+  }
+  return numbers;
+}
+
+// Returns the schedule for these decisions, or nothing where they cannot be obeyed.
+std::vector<double> expanded_by(ScheduleExpander& expander, const TensorDecisions& decisions) {
+  try {
+    return numbers_of(expander.expand(decisions));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Walks through random decisions and compares each schedule with that of a new expander.
+void walk(const PlanningProblem& problem, std::mt19937& random, bool within_pass) {
+  ScheduleExpander expander(problem);
+  TensorDecisions current(problem.roots.size(), TensorDecision::keep);
+  for (int move = 0; move < 60; ++move) {
+    TensorDecisions next = current;
+    for (std::size_t change = 0; change <= random() % 3; ++change) {
+      const std::size_t r = random() % next.size();
+      const auto decision = static_cast<TensorDecision>(random() % (within_pass ? 7 : 5));
+      const Root& root = problem.roots[r];
+      const bool may = leaves_always(decision) ? root.may_leave_often : root.may_leave;
+      next[r] = may && (root.may_drop || !is_dropped(decision)) ? decision : TensorDecision::keep;
+    }
+    ScheduleExpander fresh(problem);
+    const std::vector<double> expected = expanded_by(fresh, next);
+    ASSERT_EQ(expanded_by(expander, next), expected) << move;
+    if (expected.empty() || random() % 3 == 0) {
+      continue;
+    }
+    current = next;
+    if (random() % 2 == 0) {
+      expander.rebase(current);
+      ASSERT_EQ(expanded_by(expander, current), expected) << move;
+    }
+  }
+}
+
+TEST(ScheduleExpander, ResumesAsItWouldStart) {
+  for (unsigned seed = 0; seed < 150 && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    StepCase c = tests::random_step(seed);
+    c.options.within_pass = seed % 3 == 0;
+    std::mt19937 random(seed);
+    walk(planning_problem(c.request()), random, c.options.within_pass);
   }
 }
 
