@@ -175,9 +175,9 @@ TEST(LongLmsBits, AreThoseOfTheUnlimitedRunInPairs) {
 }
 
 // With and without a limit, a step in slices has the same nodes in the same order.
-void expect_bits_in_slices(Network network, int slices) {
+void expect_bits_in_slices(Network network, const std::string& slices) {
   const BitsOfNetwork whole(network);
-  network.more = {"--lms", "--lms_slices=" + std::to_string(slices)};
+  network.more = {"--lms", slices};
   BitsOfNetwork sliced(network);
   EXPECT_LT(sliced.budgets().floor, whole.budgets().floor) << network.name;
   int cells = 0;
@@ -192,7 +192,11 @@ void expect_bits_in_slices(Network network, int slices) {
 }
 
 TEST(LongLmsBits, EqualThoseOfTheUnlimitedRunInSlices) {
-  expect_bits_in_slices({"cifar10", "alexnet", 32, 30}, 4);
+  expect_bits_in_slices({"cifar10", "alexnet", 32, 30}, "--lms_slices=4");
+}
+
+TEST(LongLmsBits, EqualThoseOfTheUnlimitedRunInSlicesOfRows) {
+  expect_bits_in_slices({"imagenet", "googlenet", 224, 1}, "--lms_row_slices=4");
 }
 
 class SlowLmsBits : public testing::TestWithParam<models::Model> {};
