@@ -37,6 +37,7 @@ class ProblemBuilder {
     result_.store_bytes_per_second = request_.costs.store_bytes_per_second;
     result_.load_bytes_per_second = request_.costs.load_bytes_per_second;
     mark_forward();
+    find_last_repeats();
     mark_candidates();
     if (request_.options.within_pass) {
       mark_leaving_often();
@@ -148,6 +149,38 @@ class ProblemBuilder {
     }
   }
 
+  // Finds for each root the last step before which its makers can run again: the first one that
+  // updates a variable that they or makers of their operands read. Converted weights are such a
+  // root, which the gradient of the data may read after the update of the weights themselves.
+  void find_last_repeats() {
+    const auto never = static_cast<std::uint32_t>(result_.steps.size());
+    std::vector<std::uint32_t> updated(graph_.tensors().size(), never);
+    for (std::uint32_t s = never; s-- > 0;) {
+      for_each_access(graph_, request_.schedule.steps[s].action, [&](const Access& access) {
+        if (access.kind == Access::Kind::mutate) {
+          updated[index_of(graph_.root_of(access.tensor))] = s;
+        }
+      });
+    }
+    last_repeat_.assign(result_.roots.size(), never);
+    for (std::size_t s = 0; s < result_.backward && s < result_.steps.size(); ++s) {
+      if (result_.steps[s].kind != StepKind::compute) {
+        continue;
+      }
+      const std::uint32_t n = result_.steps[s].id;
+      std::uint32_t last = never;
+      for (const TensorId input : graph_.nodes()[n].inputs) {
+        last = std::min(last, updated[index_of(graph_.root_of(input))]);
+      }
+      for (const std::uint32_t root : result_.nodes[n].reads) {
+        last = std::min(last, last_repeat_[root]);
+      }
+      for (const std::uint32_t root : result_.nodes[n].writes) {
+        last_repeat_[root] = std::min(last_repeat_[root], last);
+      }
+    }
+  }
+
   void mark_used_apart() {
     std::vector<std::uint32_t> before(result_.steps.size());  // by step: number of compute steps
     for (std::size_t s = 1; s < result_.steps.size(); ++s) {
@@ -171,14 +204,18 @@ class ProblemBuilder {
     for (const Stashed& one : all) {
       Root& root = result_.roots[root_of_[index_of(one.tensor)]];
       root.may_leave = true;
-      root.may_drop = may_drop(root);
+      root.may_drop = may_drop(one.tensor);
     }
   }
 
-  bool may_drop(const Root& root) const {
-    return std::ranges::all_of(root.makers, [&](std::uint32_t maker) {
-      return result_.nodes[maker].may_repeat && is_allowed(maker);
-    });
+  bool may_drop(TensorId tensor) const {
+    const std::uint32_t r = root_of_[index_of(tensor)];
+    const Root& root = result_.roots[r];
+    const bool is_in_time =
+        root.backward_uses.empty() || root.backward_uses.back() <= last_repeat_[r];
+    return is_in_time && std::ranges::all_of(root.makers, [&](std::uint32_t maker) {
+             return result_.nodes[maker].may_repeat && is_allowed(maker);
+           });
   }
 
   // A limited number of moves counts tensors that leave once.
@@ -190,7 +227,7 @@ class ProblemBuilder {
     for (const TensorId tensor : movable_within_passes(request_)) {
       Root& root = result_.roots[root_of_[index_of(tensor)]];
       root.may_leave_often = true;
-      root.may_drop = may_drop(root);
+      root.may_drop = may_drop(tensor);
     }
   }
 
@@ -203,7 +240,8 @@ class ProblemBuilder {
 
   const Request& request_;
   const Graph& graph_;
-  std::vector<std::uint32_t> root_of_;  // by TensorId of roots
+  std::vector<std::uint32_t> root_of_;      // by TensorId of roots
+  std::vector<std::uint32_t> last_repeat_;  // by root: no maker may run again behind this step
   PlanningProblem result_;
 };
 

@@ -10,6 +10,7 @@
 #include "tests/lms/chain_step.h"
 #include "tests/lms/problem.h"
 #include "tests/lms/step_case.h"
+#include "tests/support/test_ops.h"
 
 namespace cnn::lms {
 namespace {
@@ -136,6 +137,31 @@ TEST(PlanningProblem, AddsAlignedWorkspaces) {
   const Value a = c.make("conv", {c.images()});
   c.settle(c.make("loss_backward", {a}), /*workspace=*/unit + 1);
   EXPECT_EQ(planning_problem(c.request()).nodes[0].workspace, 2 * unit);
+}
+
+// Converted weights are read after the update of the weights that they were made of; so is what
+// was made of them. The gradient that reads `early` precedes the update.
+TEST(PlanningProblem, LetsNoTensorDropThatIsReadAfterAnUpdateOfItsSources) {
+  StepCase c;
+  const Value w = c.weights(1);
+  const Value converted = c.make("convert", {w});
+  const Value early = c.make("conv", {c.images(), converted});
+  const Value late = c.make("relu", {early});
+  const Value other = c.make("relu", {c.images()});
+  const Value first = c.make("loss_backward", {c.make("add", {late, other}), early});
+  emit(tests::Descend(), {w, c.make_all("dw", {first}, {w.desc()}).front()});
+  c.make("dx", {first, converted, late, other});
+  c.settle(first);
+  c.options.size_threshold = 0;
+  const PlanningProblem problem = planning_problem(c.request());
+  const auto root = [&](const Value& value) {
+    return problem.roots[root_index(problem, value.id)];
+  };
+  EXPECT_TRUE(root(late).may_leave);
+  EXPECT_FALSE(root(converted).may_drop);
+  EXPECT_FALSE(root(late).may_drop);
+  EXPECT_TRUE(root(early).may_drop);
+  EXPECT_TRUE(root(other).may_drop);
 }
 
 }  // namespace
