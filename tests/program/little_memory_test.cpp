@@ -155,12 +155,12 @@ TEST_F(LittleMemory, HoldsTheLargestBatchThatIsSaidToFit) {
 }
 
 TEST_F(LittleMemory, IsToldInMiBWithTheLargestTensorWhereItIsTooLittle) {
-  const Contained refused = train(300);
+  const Contained refused = train(500);
   EXPECT_EQ(refused.run.status, 3) << refused.run.err;
   EXPECT_TRUE(refused.run.step_lines().empty());
   EXPECT_THAT(refused.run.err,
-              AllOf(HasSubstr("OOM when allocating tensor with shape[300,154587] and type float"),
-                    testing::ContainsRegex("trivial with --batch_size=300 needs [5-9][0-9]{2}[.]"
+              AllOf(HasSubstr("OOM when allocating tensor with shape[500,154587] and type float"),
+                    testing::ContainsRegex("trivial with --batch_size=500 needs [5-9][0-9]{2}[.]"
                                            "[0-9]{2} MiB, but 4[0-9]{2}[.][0-9]{2} MiB are free"),
                     testing::ContainsRegex("less [45][0-9] MiB that stay free")));
   EXPECT_LT(refused.peak_bytes, std::size_t{100} << 20U) << "the refused run took memory";

@@ -152,7 +152,7 @@ TEST(LmsStats, AreTablesLikeThoseOfTensorFlowsExamples) {
 TEST(LmsStats, CountWhatAnAllocatorReclaimed) {
   const TemporaryFolder folder;
   const LmsRun trained =
-      lms_train({"--lms", "--device_memory_mb=20", "--emulate_link_gbps=2", "--lms_policy=reclaim",
+      lms_train({"--lms", "--device_memory_mb=24", "--emulate_link_gbps=2", "--lms_policy=reclaim",
                  "--lms_stats", "--output_dir=" + folder.path().string()});
   ASSERT_EQ(trained.run.status, 0) << trained.run.err;
   std::istringstream row(lines_of(read_file(folder / "resnet20_lms_stats.csv")).at(1));

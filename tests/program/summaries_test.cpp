@@ -78,7 +78,7 @@ TEST(Summaries, HaveScalarsAtEachStepThatTheFlagDivides) {
   const std::string printed = words_of(run.step_lines().back()).at(8);
   EXPECT_NEAR(last.values.at("total_loss").scalar, std::stod(printed), 0.0006);
   EXPECT_THAT(events[1].graph,
-              AllOf(HasSubstr("v/cg/conv0/conv2d/kernel"), HasSubstr("max_pool#2")));
+              AllOf(HasSubstr("v/cg/conv0/conv2d/kernel"), HasSubstr("max_pool#")));
 }
 
 TEST(Summaries, HaveHistogramsFromVerbosityTwoOn) {
