@@ -95,7 +95,7 @@ for source in "${sources[@]}"; do
   esac
 done
 for file in "${joined[@]}"; do  # keeps the time of one that says the same
-  cmp -s "$file.new" "$file" && rm "$file.new" || mv "$file.new" "$file"
+  if cmp -s "$file.new" "$file"; then rm "$file.new"; else mv "$file.new" "$file"; fi
 done
 
 # Objects are shared by all targets and compiled again only after a change, also of a header.
