@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -43,6 +45,15 @@ double read_seconds(std::string_view text) {
   return seconds;
 }
 
+// cuDNN loads CUDA's runtime compiler for each engine that it considers and unloads it again, 1,800
+// times for a ResNet-50; relocating that library takes most of the time of planning. A reference of
+// our own keeps it loaded until the process ends. Where it is not found, cuDNN decides what to do.
+void keep_runtime_compiler_loaded() {
+  static const void* const handle = ::dlopen(
+      ("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL);
+  static_cast<void>(handle);
+}
+
 CudnnHandle make_cudnn() {
   cudnnHandle_t raw = nullptr;
   check_cudnn(cudnnCreate(&raw), "start");
@@ -64,6 +75,7 @@ Libraries::Libraries(Machine machine, LibraryOptions options, std::optional<Plan
       cache_(std::move(cache)) {
   check(!options_.tune, "engines are timed on a device, and " + machine_.name +
                             " is only described here; leave out --tune");
+  keep_runtime_compiler_loaded();
 }
 
 Libraries::Libraries(Machine machine, LibraryOptions options, Device& device,
@@ -74,6 +86,7 @@ Libraries::Libraries(Machine machine, LibraryOptions options, Device& device,
       cublas_(make_cublas()),
       target_(Target::live(cudnn_.get())),
       cache_(std::move(cache)) {
+  keep_runtime_compiler_loaded();
   if (options_.tune) {
     tuner_ = std::make_unique<Tuner>(device, cudnn_.get());
   }

@@ -1,7 +1,10 @@
 #include "layers/cuda/cudnn/libraries.h"
 
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string>
 
 #include "layers/conv.h"
 #include "layers/cuda/conv_graph.h"
@@ -48,6 +51,20 @@ TEST(Libraries, DescribeAConvolutionInTheTypeOfItsImages) {
   EXPECT_EQ(spec->in[1], desc({256, 64, 1, 1}, DataType::f16));
   EXPECT_EQ(spec->in[2], desc({256}, DataType::f16, Layout::nchw));
   EXPECT_EQ(spec->out[0], desc({32, 256, 56, 56}, DataType::f16));
+}
+
+// Without a reference of our own cuDNN would load and relocate it again for each engine.
+TEST(Libraries, KeepTheRuntimeCompilerLoaded) {
+  const std::string file = "libnvrtc.so." + std::to_string(CUDART_VERSION / 1000);
+  void* const found = ::dlopen(file.c_str(), RTLD_LAZY);
+  if (found == nullptr) {
+    GTEST_SKIP() << file << " is not in the search path of libraries";
+  }
+  static_cast<void>(::dlclose(found));
+  const Libraries described(h200(), {});
+  void* const kept = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  ASSERT_NE(kept, nullptr);
+  static_cast<void>(::dlclose(kept));
 }
 
 // The workspace holds 32 x 224 x 224 pixels and 64 x 7 x 7 taps, each of four channels of two
