@@ -34,14 +34,19 @@ struct SearchGoal {
 
 // Searches the fastest plan for one budget: simulated annealing decides by live bytes, whose
 // placement takes slightly more. So it is repeated with a lower target; where none is left, a plan
-// that fits takes over as many decisions of the faster one as placement permits.
-// smallest: the fallback plan. Returns a plan that fits
-// or, if none does, the plan with the fewest bytes. Deterministic in its arguments.
+// that fits takes over as many decisions of the faster one as placement permits. smallest: the
+// fallback plan. Returns a plan that fits or, if none does, the plan with the fewest bytes.
+// Deterministic in its arguments.
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,
                            const SearchedPlan& smallest, const SearchGoal& goal);
 
 // Does the same from a plan for a smaller budget, which it only improves, in a fifth of the time.
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,
                          const SearchedPlan& start, const SearchGoal& goal);
+
+// Keeps the tensors whose moves gain nothing in a larger budget than that of `start`. Returns a
+// plan that is not slower.
+SearchedPlan prune_plan(const Request& request, const PlanningProblem& problem,
+                        const SearchedPlan& start, const SearchGoal& goal);
 
 }  // namespace cnn::lms

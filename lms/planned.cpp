@@ -85,15 +85,19 @@ class SeriesSearch {
         bounds_(request),
         series_(budget_series(smallest.placed.outcome.device_bytes, request.budget.device)),
         full_(series_.size()),
-        best_(smallest.placed) {}
+        best_(smallest) {}
 
   PlacedPlan fastest() {
     if (!series_.empty() && bound(series_.size() - 1) < request_.useful_seconds) {
-      search({series_.size() - 1});
+      const std::size_t last = series_.size() - 1;
+      search({last});
       search(promising(true));
       search(promising(false));
+      if (best_budget_ < last) {
+        best_ = prune_plan(request_, problem_, best_, goal(last));
+      }
     }
-    return std::move(best_);
+    return std::move(best_.placed);
   }
 
  private:
@@ -113,7 +117,8 @@ class SeriesSearch {
   // has a faster plan either, since the larger one has all of its plans: bisection finds the first.
   std::vector<std::size_t> promising(bool from_the_start) {
     constexpr double rounding = 1e-9;
-    const double limit = std::min(best_.outcome.seconds, request_.useful_seconds) * (1 - rounding);
+    const double limit =
+        std::min(best_.placed.outcome.seconds, request_.useful_seconds) * (1 - rounding);
     std::size_t least = 0, most = series_.size() - 1;  // the first such budget lies between both
     while (least < most) {
       const std::size_t middle = (least + most) / 2;
@@ -143,23 +148,24 @@ class SeriesSearch {
     run_all(starts.size(), [&](std::size_t k) {
       full_[starts[k]] = search_budget(request_, problem_, smallest_, goal(starts[k]));
     });
-    std::vector<PlacedPlan> plans(budgets.size());
+    std::vector<SearchedPlan> plans(budgets.size());
     run_all(budgets.size(), [&](std::size_t k) {
       const std::size_t i = budgets[k];
       const SearchedPlan& start = *full_[full_below(i)];
-      plans[k] = full_below(i) == i ? start.placed
-                                    : refine_plan(request_, problem_, start, goal(i)).placed;
+      plans[k] = full_below(i) == i ? start : refine_plan(request_, problem_, start, goal(i));
     });
-    for (PlacedPlan& plan : plans) {
-      accept(std::move(plan));
+    for (std::size_t k = 0; k < budgets.size(); ++k) {
+      accept(std::move(plans[k]), budgets[k]);
     }
   }
 
-  void accept(PlacedPlan plan) {
-    if (plan.outcome.device_bytes <= request_.budget.device &&
-        plan.outcome.host_bytes <= request_.budget.host &&
-        plan.outcome.seconds < best_.outcome.seconds) {
+  void accept(SearchedPlan plan, std::size_t budget) {
+    const Outcome& outcome = plan.placed.outcome;
+    if (outcome.device_bytes <= request_.budget.device &&
+        outcome.host_bytes <= request_.budget.host &&
+        outcome.seconds < best_.placed.outcome.seconds) {
       best_ = std::move(plan);
+      best_budget_ = budget;
     }
   }
 
@@ -169,7 +175,8 @@ class SeriesSearch {
   BudgetBounds bounds_;
   std::vector<std::size_t> series_;
   std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched from the start
-  PlacedPlan best_;
+  SearchedPlan best_;
+  std::size_t best_budget_ = 0;  // index of the budget for which the best plan was found
 };
 
 // Returns notes for --lms_debug: each tensor that leaves, each node that runs again.

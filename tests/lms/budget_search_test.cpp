@@ -96,6 +96,24 @@ TEST_F(BudgetSearchOfTenLayers, ImprovesAPlanOfASmallerBudgetWhereThereIsMore) {
   }
 }
 
+TEST_F(BudgetSearchOfTenLayers, KeepsInALargerBudgetWhatNeedNotMove) {
+  const PlanningProblem problem = planning_problem(chain().request());
+  const SearchedPlan smallest = minimize_memory(chain().request(), problem);
+  const SearchedPlan tight =
+      search_budget(chain().request(), problem, smallest, {.device_bytes = 4 * unit});
+  const auto moves = [](const SearchedPlan& plan) {
+    return std::ranges::count_if(plan.decisions,
+                                 [](TensorDecision d) { return d != TensorDecision::keep; });
+  };
+  EXPECT_GT(moves(tight), 2);
+  const SearchedPlan pruned =
+      prune_plan(chain().request(), problem, tight, {.device_bytes = 9 * unit});
+  EXPECT_LT(moves(pruned), moves(tight));
+  EXPECT_GT(moves(pruned), 0);
+  EXPECT_LE(pruned.placed.outcome.device_bytes, 9 * unit);
+  EXPECT_LE(pruned.placed.outcome.seconds, tight.placed.outcome.seconds);
+}
+
 TEST_F(BudgetSearchOfTenLayers, FindsTheSmallestPeak) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);

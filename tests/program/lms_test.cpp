@@ -90,9 +90,7 @@ TEST(Lms, MovesLittleWhereLittleIsMissing) {
   const json& lms = run.result.at("plan").at("lms");
   const auto missing = lms.at("need_bytes").get<double>() - lms.at("budget_bytes").get<double>();
   EXPECT_GT(missing, 0);
-  // A plan for a smaller budget may be faster by a hair, and moves more; the step has ten times as
-  // much.
-  EXPECT_LE(lms.at("swapped_out_bytes").get<double>(), 4 * missing);
+  EXPECT_LE(lms.at("swapped_out_bytes").get<double>(), 2 * missing);
 }
 
 TEST(Lms, AddsGradientsInNodesOfTheirOwnNearTheFloor) {
