@@ -160,9 +160,15 @@ TEST_F(LittleMemory, IsToldInMiBWithTheLargestTensorWhereItIsTooLittle) {
   EXPECT_TRUE(refused.run.step_lines().empty());
   EXPECT_THAT(refused.run.err,
               AllOf(HasSubstr("OOM when allocating tensor with shape[500,154587] and type float"),
-                    testing::ContainsRegex("trivial with --batch_size=500 needs [5-9][0-9]{2}[.]"
-                                           "[0-9]{2} MiB, but 4[0-9]{2}[.][0-9]{2} MiB are free"),
                     testing::ContainsRegex("less [45][0-9] MiB that stay free")));
+  std::smatch found;
+  const std::regex text(
+      "trivial with --batch_size=500 needs ([0-9]+)[.][0-9]{2} MiB, but "
+      "(4[0-9]{2})[.][0-9]{2} MiB are free");
+  ASSERT_TRUE(std::regex_search(refused.run.err, found, text)) << refused.run.err;
+  EXPECT_GT(std::stoi(found[1]), std::stoi(found[2]));
+  // The images take 295 MiB; how often a step holds them depends on the processor.
+  EXPECT_LT(std::stoi(found[1]), 5 * 295);
   EXPECT_LT(refused.peak_bytes, std::size_t{100} << 20U) << "the refused run took memory";
 }
 
