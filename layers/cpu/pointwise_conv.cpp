@@ -16,15 +16,6 @@ constexpr std::int64_t min_slab = 64;
 
 }  // namespace
 
-std::int64_t PointwiseConvProblem::pixel_of_x(std::int64_t pixel) const {
-  if (stride_h == 1 && stride_w == 1) {
-    return pixel;
-  }
-  const std::int64_t line = pixel / y.shape[3], column = pixel % y.shape[3];
-  const std::int64_t image = line / y.shape[2], row = line % y.shape[2];
-  return (image * x.shape[2] + row * stride_h) * x.shape[3] + column * stride_w;
-}
-
 // Results are split into slabs of channels, too, where pixels do not suffice for all threads.
 PointwiseConvolution::PointwiseConvolution(const PointwiseConvProblem& problem, const Loops& loops)
     : problem_(problem), loops_(&loops), team_(team_size()) {
@@ -106,12 +97,12 @@ void PointwiseConvolution::run_item(const Operands& o, std::int64_t item, const 
     loops_->pointwise_product(product);
     for (std::int64_t i = 0; i < count; ++i) {
       std::copy_n(pixels + i * row(), slab_outs,
-                  to + problem_.pixel_of_x(first + i) * outs + first_out);
+                  to + problem_.pixels_of_x()(first + i) * outs + first_out);
     }
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    std::copy_n(from + problem_.pixel_of_x(first + i) * ins, ins, pixels + i * row());
+    std::copy_n(from + problem_.pixels_of_x()(first + i) * ins, ins, pixels + i * row());
   }
   product.x = pixels;
   product.x_pixel = row();

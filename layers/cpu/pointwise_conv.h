@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "layers/cpu/own_kernel.h"
+#include "layers/cpu/strided_pixels.h"
 
 // 1 x 1 convolutions and their data gradient as products of small matrices: pixels x channels times
 // the weights.
@@ -20,8 +21,7 @@ struct PointwiseConvProblem {
   std::int64_t outs() const { return backward ? x.shape[1] : y.shape[1]; }
   std::int64_t pixels() const { return y.shape[0] * y.shape[2] * y.shape[3]; }
   bool has_stride() const { return stride_h > 1 || stride_w > 1; }
-  // Returns the pixel of x that pixel number `pixel` of y reads, counted over all images.
-  std::int64_t pixel_of_x(std::int64_t pixel) const;
+  StridedPixels pixels_of_x() const { return {x.shape, y.shape, stride_h, stride_w}; }
 };
 
 // Computes y[o] = sum of w[o][i] x[i] for each pixel of y, or dx[i] = sum of w[o][i] dy[o] for each

@@ -30,17 +30,8 @@ void pack_blocks(std::int64_t pixels, std::int64_t blocks, const Pixel& pixel, f
 
 }  // namespace
 
-std::int64_t PointwiseProblem::pixel_of_x(std::int64_t pixel) const {
-  if (stride_h == 1 && stride_w == 1) {
-    return pixel;
-  }
-  const std::int64_t line = pixel / y.shape[3], column = pixel % y.shape[3];
-  const std::int64_t image = line / y.shape[2], row = line % y.shape[2];
-  return (image * x.shape[2] + row * stride_h) * x.shape[3] + column * stride_w;
-}
-
-// Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
-
+// There are enough parts for many threads, and each has enough pixels to outweigh the adding of its
+// sums.
 PointwiseWeightsGradient::PointwiseWeightsGradient(const PointwiseProblem& problem,
                                                    const Loops& loops)
     : problem_(problem),
@@ -194,7 +185,7 @@ void PointwiseWeightsGradient::pack(const Operands& o, const Segment& pixels, co
   pack_blocks(
       pixels.count, channels.ins,
       [&](std::int64_t i) {
-        return x + problem_.pixel_of_x(pixels.first + i) * problem_.x.shape[1];
+        return x + problem_.pixels_of_x()(pixels.first + i) * problem_.x.shape[1];
       },
       packed);
   pack_blocks(

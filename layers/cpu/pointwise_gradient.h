@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "layers/cpu/own_kernel.h"
+#include "layers/cpu/strided_pixels.h"
 
 // The weight gradient of 1 x 1 convolutions, as batched small matrix products over the pixels
 // (E. Georganas et al., "Harnessing deep learning via a single building block", 2020).
@@ -22,8 +23,7 @@ struct PointwiseProblem {
   std::int64_t pixels() const {  // of a range
     return y.shape[0] * y.shape[2] * y.shape[3] / ranges();
   }
-  // Returns the pixel of x that pixel number `pixel` of y reads, counted over all images.
-  std::int64_t pixel_of_x(std::int64_t pixel) const;
+  StridedPixels pixels_of_x() const { return {x.shape, y.shape, stride_h, stride_w}; }
   std::int64_t in_blocks() const { return x.shape[1] / pointwise_block; }
   std::int64_t out_blocks() const { return y.shape[1] / pointwise_block; }
 };

@@ -85,4 +85,17 @@ std::optional<TensorId> find_cut(const Graph& graph, const SliceKinds& kinds) {
   return std::nullopt;
 }
 
+Rewritten replace_region(const Graph& graph, const std::vector<bool>& region, TensorId cut,
+                         const std::function<Value(Rewriter&)>& make) {
+  Rewriter rewriter(graph);
+  for (std::size_t n = 0; n < region.size(); ++n) {
+    if (!region[n]) {
+      rewriter.copy(graph.nodes()[n]);
+    } else if (graph.producer(cut) == NodeId{static_cast<std::uint32_t>(n)}) {
+      rewriter.moved(cut, make(rewriter).id);
+    }
+  }
+  return rewriter.finish();
+}
+
 }  // namespace cnn::layers

@@ -6,9 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "layers/passes/rewriter.h"
 #include "runtime/graph.h"
 
-// Finds the part of a forward graph that can compute its images in slices.
+// Finds the part of a forward graph that can compute its images in slices, and replaces it.
 namespace cnn::layers {
 
 // Returns whether a tensor holds images from outside the graph: the batch of a step, or the
@@ -40,5 +41,10 @@ std::vector<bool> region_of(const Graph& graph, const SliceKinds& kinds, TensorI
 // Returns the last sliced tensor whose region makes no other tensor that later nodes or outputs of
 // the graph read; nothing if there is none.
 std::optional<TensorId> find_cut(const Graph& graph, const SliceKinds& kinds);
+
+// Returns the graph without the nodes of this region, which computes `cut`. `make` appends others
+// to the rewriter's graph and returns their value of `cut`.
+Rewritten replace_region(const Graph& graph, const std::vector<bool>& region, TensorId cut,
+                         const std::function<Value(Rewriter&)>& make);
 
 }  // namespace cnn::layers

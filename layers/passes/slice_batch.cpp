@@ -104,21 +104,15 @@ Rewritten slice_batch(const Graph& graph, TensorId cut, std::int64_t slices) {
   }
   const SliceKinds kinds = kinds_of(graph);
   const std::vector<bool> region = region_of(graph, kinds, cut);
-  Rewriter rewriter(graph);
-  Slicer slicer(rewriter, kinds, region);
-  for (std::size_t n = 0; n < region.size(); ++n) {
-    if (!region[n]) {
-      rewriter.copy(graph.nodes()[n]);
-    } else if (graph.producer(cut) == NodeId{static_cast<std::uint32_t>(n)}) {
-      std::vector<Value> parts;
-      for (std::int64_t s = 0; s < slices; ++s) {
-        const std::int64_t first = s * batch / slices;
-        parts.push_back(slicer.slice(cut, first, (s + 1) * batch / slices - first));
-      }
-      rewriter.moved(cut, concat_batch(parts).id);
+  return replace_region(graph, region, cut, [&](Rewriter& rewriter) {
+    Slicer slicer(rewriter, kinds, region);
+    std::vector<Value> parts;
+    for (std::int64_t s = 0; s < slices; ++s) {
+      const std::int64_t first = s * batch / slices;
+      parts.push_back(slicer.slice(cut, first, (s + 1) * batch / slices - first));
     }
-  }
-  return rewriter.finish();
+    return concat_batch(parts);
+  });
 }
 
 }  // namespace cnn::layers

@@ -222,20 +222,14 @@ Rewritten slice_rows(const Graph& graph, TensorId cut, std::int64_t slices) {
   }
   const SliceKinds kinds = row_kinds_of(graph);
   const std::vector<bool> region = region_of(graph, kinds, cut);
-  Rewriter rewriter(graph);
-  RowSlicer slicer(rewriter, kinds, region);
-  for (std::size_t n = 0; n < region.size(); ++n) {
-    if (!region[n]) {
-      rewriter.copy(graph.nodes()[n]);
-    } else if (graph.producer(cut) == NodeId{static_cast<std::uint32_t>(n)}) {
-      std::vector<Value> parts;
-      for (std::int64_t s = 0; s < slices; ++s) {
-        parts.push_back(slicer.slice(cut, {s * height / slices, (s + 1) * height / slices}));
-      }
-      rewriter.moved(cut, concat_rows(parts).id);
+  return replace_region(graph, region, cut, [&](Rewriter& rewriter) {
+    RowSlicer slicer(rewriter, kinds, region);
+    std::vector<Value> parts;
+    for (std::int64_t s = 0; s < slices; ++s) {
+      parts.push_back(slicer.slice(cut, {s * height / slices, (s + 1) * height / slices}));
     }
-  }
-  return rewriter.finish();
+    return concat_rows(parts);
+  });
 }
 
 }  // namespace cnn::layers

@@ -47,7 +47,7 @@ double read_seconds(std::string_view text) {
 
 // cuDNN loads CUDA's runtime compiler for each engine that it considers and unloads it again, 1,800
 // times for a ResNet-50; relocating that library takes most of the time of planning. A reference of
-// our own keeps it loaded until the process ends. Where it is not found, cuDNN decides what to do.
+// our own keeps it loaded until the process ends. cuDNN decides what to do if there is none.
 void keep_runtime_compiler_loaded() {
   static const void* const handle = ::dlopen(
       ("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <map>
 #include <string>
 
 #include "layers/activation.h"
@@ -19,13 +18,16 @@
 #include "layers/passes/fuse.h"
 #include "layers/pool.h"
 #include "runtime/error.h"
-#include "tests/support/interpreter.h"
+#include "tests/layers/passes/sliced_graph.h"
 #include "tests/support/numeric.h"
 
 namespace cnn::layers {
 namespace {
 
 using testing::ElementsAre;
+using tests::op_of;
+using tests::Values;
+using tests::values_of;
 
 Value images(Graph& graph, std::int64_t batch) {
   return graph.input("x", described({batch, 3, 9, 9}, DataType::f32));
@@ -43,27 +45,6 @@ Value network(Value x) {
 std::size_t count(const Graph& graph, std::string_view op) {
   return static_cast<std::size_t>(std::ranges::count_if(
       graph.nodes(), [op](const Node& node) { return node.op->name() == op; }));
-}
-
-std::string op_of(const Graph& graph, TensorId tensor) {
-  return std::string(graph.nodes()[index_of(graph.producer(tensor).value())].op->name());
-}
-
-using Values = std::map<std::string, tests::HostTensor>;
-
-// Returns y and the gradients of sum(y dy) with respect to all parameters, by name.
-Values values_of(Graph& graph, Value y) {
-  const std::vector<Value> parameters = parameters_of(graph);
-  const auto made = gradients(y, parameters, graph.input("dy", y.desc()));
-  tests::Interpreter values(graph);
-  values.run();
-  Values by_name;
-  by_name.emplace("y", tests::copy_of(values.view(y.id)));
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    by_name.emplace(graph.info(parameters[i].id).name,
-                    tests::copy_of(values.view(made[i].value().id)));
-  }
-  return by_name;
 }
 
 Values sliced_values(std::int64_t batch, std::int64_t slices) {
