@@ -1,15 +1,13 @@
 #include "layers/conv.h"
 
 #include <array>
-#include <limits>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "layers/cpu/bf16_gradient.h"
 #include "layers/cpu/onednn/onednn.h"
+#include "layers/cpu/onednn/products.h"
 #include "layers/cpu/onednn/relu.h"
-#include "layers/cpu/pointwise_conv.h"
 #include "layers/cpu/pointwise_gradient.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/tile_gradient.h"
@@ -212,15 +210,6 @@ std::optional<Plan> plan_backward_weights(const Conv2dBackwardWeights& op, const
 // layers on a Zen 4: 5 to 10 % faster on images of 28 x 28 pixels and more, slower on smaller ones.
 constexpr std::int64_t min_pixels_of_pointwise = 400;
 
-// Our products of nhwc images are the rule with AVX2 from so many channels on, and for weight
-// gradients without strides if y has so many pixels. Measured on ResNet-50's layers on a Zen 3; see
-// README.md.
-struct ProductRule {
-  std::int64_t min_channels = pointwise_block, min_pixels = 1,
-               max_pixels = std::numeric_limits<std::int64_t>::max();
-};
-constexpr ProductRule rule_of_products{.min_channels = 32, .min_pixels = 100, .max_pixels = 400};
-
 // Returns the problem if our kernel can run it and images have so many pixels, else nothing.
 std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& op,
                                                   const Signature& s, std::int64_t min_pixels) {
@@ -281,141 +270,6 @@ void add_pointwise_row(KernelTable& table, const Isa& isa, std::int64_t min_pixe
       });
 }
 
-// The order of weights in memory that our kernels share: [O/16][I][16].
-TensorDesc blocked_weights(const Shape& w) {
-  static_assert(pointwise_block == 16);
-  const TensorDesc desc = weights_like(w, DataType::f32);
-  return tensor_desc(desc, {any_order(desc).get_dims(), onednn_type(desc.type),
-                            dnnl::memory::format_tag::ABcd16b16a})
-      .value();
-}
-
-// The nhwc images of a 1 x 1 convolution, or of its gradients, that our kernels multiply.
-struct PointwiseImages {
-  TensorDesc x, y;
-};
-PointwiseImages pointwise_images(const Conv2d& /*op*/, const Signature& s) {
-  return {.x = s.in[0], .y = s.out[0]};
-}
-PointwiseImages pointwise_images(const Conv2dBackwardData& /*op*/, const Signature& s) {
-  return {.x = s.out[0], .y = s.in[0]};
-}
-PointwiseImages pointwise_images(const Conv2dBackwardWeights& /*op*/, const Signature& s) {
-  return {.x = s.in[0], .y = s.in[1]};
-}
-
-// Returns the images if our kernels multiply them and they have so many channels, else nothing.
-template <class O>
-std::optional<PointwiseImages> multiplied_images(const O& op, const Signature& s,
-                                                 std::int64_t min_channels) {
-  const ConvAttributes& a = op.attributes;
-  const Window& w = a.window;
-  const bool one = w.kernel_h == 1 && w.kernel_w == 1 && w.pad_top == 0 && w.pad_bottom == 0 &&
-                   w.pad_left == 0 && w.pad_right == 0;
-  if (!one || a.depthwise || a.residual || a.relu) {
-    return std::nullopt;
-  }
-  PointwiseImages images = pointwise_images(op, s);
-  for (TensorDesc* const image : {&images.x, &images.y}) {
-    const std::int64_t channels = image->shape[1];
-    const bool f32 = image->type == DataType::f32 || image->type == DataType::f16;
-    if (!f32 || channels < min_channels || channels % pointwise_block != 0) {
-      return std::nullopt;
-    }
-    *image = {.shape = image->shape, .layout = Layout::nhwc};
-  }
-  return images;
-}
-
-// Returns the description of one of our kernels, with nhwc images in f32, as oneDNN's rows take
-// f16, and weights in our order. It is the same whatever the request's layouts are, so that a
-// request in the layouts of an answer has this answer again.
-KernelSpec blocked_spec(const Signature& request, std::size_t workspace, bool is_output) {
-  KernelSpec spec = in_layout(request, Layout::nhwc, workspace);
-  for (auto* side : {&spec.in, &spec.out}) {
-    for (TensorDesc& desc : *side) {
-      desc.type = DataType::f32;
-    }
-  }
-  TensorDesc& w = is_output ? spec.out[0] : spec.in[1];
-  w = blocked_weights(w.shape);
-  return spec;
-}
-
-// Adds products of small matrices for O, which is Conv2d or Conv2dBackwardData.
-template <class O>
-void add_product_row(KernelTable& table, const Isa& isa, std::int64_t min_channels) {
-  constexpr bool is_backward = std::is_same_v<O, Conv2dBackwardData>;
-  const auto problem_of =
-      [min_channels](const O& op, const Signature& s) -> std::optional<PointwiseConvProblem> {
-    const auto images = multiplied_images(op, s, min_channels);
-    if (!images || (op.attributes.bias && !is_backward)) {
-      return std::nullopt;
-    }
-    return PointwiseConvProblem{.x = images->x,
-                                .y = images->y,
-                                .stride_h = op.attributes.window.stride_h,
-                                .stride_w = op.attributes.window.stride_w,
-                                .backward = is_backward};
-  };
-  table.add<O>(
-      [isa, problem_of](const O& op, const Signature& request) -> std::optional<KernelSpec> {
-        const auto problem = problem_of(op, request);
-        return problem ? std::optional(blocked_spec(
-                             request, PointwiseConvolution(*problem, loops_for(isa)).workspace(),
-                             false))
-                       : std::nullopt;
-      },
-      [isa, problem_of](const O& op, const Signature& s) {
-        return own_kernel(PointwiseConvolution(problem_of(op, s).value(), loops_for(isa)));
-      });
-}
-
-// Adds weight gradients of nhwc images.
-void add_product_gradient_row(KernelTable& table, const Isa& isa, const ProductRule& rule) {
-  const auto problem_of = [rule](const Conv2dBackwardWeights& op,
-                                 const Signature& s) -> std::optional<PointwiseProblem> {
-    const auto images = multiplied_images(op, s, rule.min_channels);
-    if (!images) {
-      return std::nullopt;
-    }
-    const Window& w = op.attributes.window;
-    const std::int64_t pixels = images->y.shape[2] * images->y.shape[3];
-    if (w.stride_h == 1 && w.stride_w == 1 &&
-        (pixels < rule.min_pixels || pixels >= rule.max_pixels)) {
-      return std::nullopt;
-    }
-    return PointwiseProblem{.x = images->x,
-                            .y = images->y,
-                            .bias = op.attributes.bias,
-                            .stride_h = w.stride_h,
-                            .stride_w = w.stride_w};
-  };
-  table.add<Conv2dBackwardWeights>(
-      [isa, problem_of](const Conv2dBackwardWeights& op,
-                        const Signature& request) -> std::optional<KernelSpec> {
-        const auto problem = problem_of(op, request);
-        if (!problem) {
-          return std::nullopt;
-        }
-        const PointwiseWeightsGradient work(*problem, loops_for(isa));
-        KernelSpec spec = blocked_spec(request, work.workspace(), true);
-        spec.extra_traffic = work.traffic_between();
-        return spec;
-      },
-      [isa, problem_of](const Conv2dBackwardWeights& op, const Signature& s) {
-        return own_kernel(PointwiseWeightsGradient(problem_of(op, s).value(), loops_for(isa)));
-      });
-}
-
-// Adds all three directions of 1 x 1 convolutions of nhwc images. Their weights have one order, so
-// that none of them needs a conversion.
-void add_product_rows(KernelTable& table, const Isa& isa, const ProductRule& rule) {
-  add_product_row<Conv2d>(table, isa, rule.min_channels);
-  add_product_row<Conv2dBackwardData>(table, isa, rule.min_channels);
-  add_product_gradient_row(table, isa, rule);
-}
-
 // Returns the problem if our kernel for bf16 images in this layout can run it, else nothing.
 template <class GradientProblem, Layout layout>
 std::optional<GradientProblem> bf16_problem(const Conv2dBackwardWeights& op, const Signature& s) {
@@ -460,7 +314,7 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (isa.avx512) {
     add_pointwise_row(table, isa, min_pixels_of_pointwise);
   } else if (isa.avx2) {
-    add_product_rows(table, isa, rule_of_products);
+    add_product_rows(table, isa, measured_product_rule);
   }
   if (has_bf16_gradients(isa)) {
     add_bf16_gradient_row(table, isa);

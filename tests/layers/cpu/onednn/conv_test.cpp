@@ -162,51 +162,6 @@ TEST(ConvPacking, ForwardAndWeightGradientShareAnOrderInF32) {
   EXPECT_EQ(forward->in[1], backward->out[0]);
 }
 
-TEST(ConvPacking, AllDirectionsOfProductsShareAnOrder) {
-  if (!effective_isa().avx2 || effective_isa().avx512) {
-    GTEST_SKIP() << "products of 1 x 1 windows are the rule with AVX2 alone";
-  }
-  const KernelTable table = table_of_convs();
-  for (const std::int64_t stride : {1, 2}) {
-    const ConvAttributes a{.window = square(1, stride, 0)};
-    const TensorDesc x{.shape = {2, 64, 14 * stride, 14 * stride}, .layout = Layout::nhwc};
-    const TensorDesc y{.shape = {2, 32, 14, 14}, .layout = Layout::nhwc};
-    const TensorDesc w{.shape = {32, 64, 1, 1}};
-    const auto forward = table.describe(Conv2d(a), {{x, w}, {y}});
-    const auto data = table.describe(Conv2dBackwardData(a, x.shape), {{y, w}, {x}});
-    const auto weights = table.describe(Conv2dBackwardWeights(a, w.shape), {{x, y}, {w}});
-    ASSERT_TRUE(forward && data && weights);
-    for (const auto& spec : {forward, data, weights}) {
-      EXPECT_EQ(spec->by, Provider::own);
-    }
-    EXPECT_EQ(forward->in[1], weights->out[0]);
-    EXPECT_EQ(data->in[1], weights->out[0]);
-  }
-}
-
-TEST(ConvPacking, ProductsLeaveOtherConvolutionsToOnednn) {
-  const KernelTable table = table_of_convs();
-  const TensorDesc x{.shape = {2, 64, 14, 14}, .layout = Layout::nhwc};
-  const TensorDesc y{.shape = {2, 32, 14, 14}, .layout = Layout::nhwc};
-  const auto provider = [&](const ConvAttributes& a, const TensorDesc& from, const TensorDesc& to) {
-    std::vector<TensorDesc> in{
-        from, {.shape = {to.shape[1], from.shape[1], a.window.kernel_h, a.window.kernel_w}}};
-    if (a.bias) {
-      in.push_back({.shape = {to.shape[1]}});
-    }
-    return table.describe(Conv2d(a), {in, {to}})->by;
-  };
-  TensorDesc odd = y;
-  odd.shape[1] = 33;
-  TensorDesc bf16_x = x, bf16_y = y;
-  bf16_x.type = bf16_y.type = DataType::bf16;
-  EXPECT_EQ(provider({.window = square(3, 1, 1)}, x, y), Provider::onednn);
-  EXPECT_EQ(provider({.window = square(1, 1, 0)}, x, odd), Provider::onednn);
-  EXPECT_EQ(provider({.window = square(1, 1, 0), .bias = true}, x, y), Provider::onednn);
-  EXPECT_EQ(provider({.window = square(1, 1, 0), .relu = true}, x, y), Provider::onednn);
-  EXPECT_EQ(provider({.window = square(1, 1, 0)}, bf16_x, bf16_y), Provider::onednn);
-}
-
 TEST(ConvPacking, WeightsOfBf16ConvolutionsAreAsTheyMultiplyAndTheirGradientsF32) {
   const KernelTable table = table_of_convs();
   const ConvAttributes a{.window = square(1, 1, 0)};
