@@ -52,5 +52,5 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   cnn_script_test(scripts.language LABEL lint COMMAND Python3::Interpreter scripts/check_language.py)
   cnn_script_test(scripts.commits LABEL lint COMMAND Python3::Interpreter scripts/check_language.py --commits)
   cnn_script_test(scripts.format LABEL lint COMMAND bash scripts/format.sh --check)
-  cnn_script_test(scripts.tidy LABEL lint COMMAND bash scripts/tidy.sh --seconds=240)  # names the sources that it has no time for
+  cnn_script_test(scripts.tidy LABEL lint COMMAND bash scripts/tidy.sh --seconds=120)  # names the sources that it has no time for
 endif()

@@ -150,7 +150,7 @@ StepCase random_chain(unsigned seed) {
 
 // Whatever a policy swaps fits into less host memory with a disk, the bits stay, and the bound is
 // not beaten.
-TEST(DiskTier, ChangesNoBitOfAnyPolicyAndObeysItsBudgetAndBound) {
+TEST(LongDiskTier, ChangesNoBitOfAnyPolicyAndObeysItsBudgetAndBound) {
   std::size_t tiers = 0;
   for (const PolicyRow& row : policies()) {
     for (unsigned seed = 0; seed < 20; ++seed) {
@@ -177,7 +177,7 @@ TEST(DiskTier, ChangesNoBitOfAnyPolicyAndObeysItsBudgetAndBound) {
 }
 
 // Our own policy searches among plans whose tensors go on to the disk.
-TEST(DiskTier, IsPartOfTheSearch) {
+TEST(LongDiskTier, IsPartOfTheSearch) {
   std::size_t tiers = 0;
   for (unsigned seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);

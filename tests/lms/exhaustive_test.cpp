@@ -77,7 +77,7 @@ TEST(Exhaustive, ChainsAreNoFasterThanTheirBoundAndPlansAsFast) {
   EXPECT_GE(tally.near, tally.steps * 99 / 100);
 }
 
-TEST(Exhaustive, StepsAreNoFasterThanTheirBoundAndPlansAsFast) {
+TEST(LongExhaustive, StepsAreNoFasterThanTheirBoundAndPlansAsFast) {
   const Tally tally = compare(150, false);
   EXPECT_GT(tally.steps, 20);
   EXPECT_GE(tally.near, tally.steps * 99 / 100);

@@ -70,7 +70,7 @@ TEST(Planned, FitsInExactlyItsFloor) {
   });
 }
 
-TEST(Planned, IsNeverSlowerInALargerBudget) {
+TEST(LongPlanned, IsNeverSlowerInALargerBudget) {
   int faster = 0;
   for_random_steps(12, 6, [&](StepCase& c) {
     const std::size_t smallest = min_feasible_bytes(c.request());

@@ -78,7 +78,7 @@ TEST(SwapOutWaits, LeaveAloneWhatThePolicyWaitsForAndWhatDoesNotFit) {
             texts(*c.graph, too_large.schedule));
 }
 
-TEST(SwapOutWaits, MakeNoPlanSlowerOrTooLargeAndChangeNoBit) {
+TEST(LongSwapOutWaits, MakeNoPlanSlowerOrTooLargeAndChangeNoBit) {
   std::size_t faster = 0;
   for (const PolicyRow& row : policies()) {
     for (unsigned seed = 0; seed < (row.places_waits ? 0 : 60); ++seed) {

@@ -120,8 +120,6 @@ void expect_what_faults_do(int count, unsigned seed) {
 
 TEST_F(RanksWithFaults, NameTheRightOne) { expect_what_faults_do(10, 1); }
 TEST_F(RanksWithFaults, NameTheRightOneAgain) { expect_what_faults_do(10, 2); }
-TEST_F(RanksWithFaults, NameTheRightOneOnceMore) { expect_what_faults_do(10, 3); }
-TEST_F(RanksWithFaults, NameTheRightOneToTheEnd) { expect_what_faults_do(10, 4); }
 TEST_F(SlowRanksWithFaults, NameTheRightOne) { expect_what_faults_do(50, 5); }
 TEST_F(SlowRanksWithFaults, NameTheRightOneAgain) { expect_what_faults_do(50, 6); }
 TEST_F(SlowRanksWithFaults, NameTheRightOneOnceMore) { expect_what_faults_do(50, 7); }

@@ -11,6 +11,7 @@ says what the block needs:
   images  reads folders of PNG files that this script makes; is only looked up where the programs read none
   peers   needs other frameworks: only its names are checked
   names   takes too long or needs what is not here: only its names are checked
+Commands in bf16 are only looked up where the program says that the processor lacks it.
 Names are those of flags, scripts and presets: all must exist, whatever the block needs.
 """
 from __future__ import annotations
@@ -196,6 +197,13 @@ def reads_png(build: pathlib.Path) -> bool:
     return "built without libpng" not in done.stderr
 
 
+def has_bf16(build: pathlib.Path) -> bool:
+    """Returns whether the program trains in bf16 on this processor."""
+    done = subprocess.run([build / "cnn_benchmarks", "--model=trivial", "--device=cpu", "--precision=bf16", "--batch_size=1", *SHORT],
+                          capture_output=True, text=True, check=False)
+    return "--precision=bf16 is not available on this machine" not in done.stderr
+
+
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
     only_check = sys.argv[2:] == ["--check"]
@@ -209,15 +217,17 @@ def main() -> int:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="readme_commands."))
     try:
         make_cifar(folder / "cifar-10-batches-py")
-        has_images = reads_png(build)
+        has_images, can_bf16 = reads_png(build), has_bf16(build)
         for name in ("photos", "imagenet"):
             make_images(folder / name)
         for command in found:
             if missing := unknown_names(command, known):
                 failures.append(f"{command.place}: there is no {', '.join(missing)}")
             text = small(command)
-            if text is None or str(FASHION) in text and not FASHION.exists() or (
-                    text.startswith("mpirun") and not shutil.which("mpirun")) or command.need == "images" and not has_images:
+            lacking = [("--precision=bf16" in (text or ""), not can_bf16), (command.need == "images", not has_images),
+                       ((text or "").startswith("mpirun"), not shutil.which("mpirun")),
+                       (str(FASHION) in (text or ""), not FASHION.exists())]
+            if text is None or any(needed and lacks for needed, lacks in lacking):
                 left_out += 1
                 text = None
             if only_check:
