@@ -15,8 +15,7 @@ list(JOIN warnings "," host_warnings)
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
                     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_warnings}>")
 if(CNN_SANITIZE)
-  # Checks as calls: loops over vectors with the checks between their instructions take three times as long to compile.
-  add_compile_options(-fsanitize=${CNN_SANITIZE} -fno-omit-frame-pointer "SHELL:--param asan-instrumentation-with-call-threshold=50")
+  add_compile_options(-fsanitize=${CNN_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CNN_SANITIZE})
   # UndefinedBehaviorSanitizer's checks of each pointer take half of the time in which a source compiles. AddressSanitizer
   # stops at wild and null pointers too: only sources that read the bytes of files as other types have these checks.

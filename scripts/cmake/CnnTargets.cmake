@@ -162,7 +162,7 @@ function(cnn_tests folder)
   add_executable(${target}_tests ${sources})
   target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
   cnn_join(${target}_tests ${ARG_APART})
-  if(ARG_APART AND CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
+  if(CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
     target_precompile_headers(${target}_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
   cnn_define_source_dir(${sources})
