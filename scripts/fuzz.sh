@@ -102,7 +102,7 @@ done
 {
   echo "builddir = build/fuzz/objects"  # where ninja keeps its notes, for all targets: build one at a time
   # scripts/tidy has the header that clang 14 cannot use of libstdc++.
-  echo "flags = -std=c++20 -O0 -gline-tables-only -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DFMT_SHARED"
+  echo "flags = -std=c++20 -O1 -gline-tables-only -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DFMT_SHARED"
   echo "rule compile"
   echo "  command = $compiler \$flags \$checks -Iscripts/tidy -I. -isystem $cuda -MMD -MF \$out.d -c \$in -o \$out"
   echo "  depfile = \$out.d"

@@ -224,10 +224,10 @@ def main() -> int:
             if missing := unknown_names(command, known):
                 failures.append(f"{command.place}: there is no {', '.join(missing)}")
             text = small(command)
-            lacking = [("--precision=bf16" in (text or ""), not can_bf16), (command.need == "images", not has_images),
-                       ((text or "").startswith("mpirun"), not shutil.which("mpirun")),
-                       (str(FASHION) in (text or ""), not FASHION.exists())]
-            if text is None or any(needed and lacks for needed, lacks in lacking):
+            requirements = ((command.need == "images", has_images), ("--precision=bf16" in command.text, can_bf16),
+                            (command.text.startswith("mpirun"), shutil.which("mpirun")),
+                            (str(FASHION) in command.text, FASHION.exists()))
+            if text is None or any(needed and not there for needed, there in requirements):
                 left_out += 1
                 text = None
             if only_check:

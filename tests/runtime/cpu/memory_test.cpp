@@ -36,20 +36,20 @@ TEST_F(AvailableMemory, ThrowsIfTheKernelSaysNothing) {
 }
 
 TEST_F(AvailableMemory, IsWhatAGroupOfVersion2LeavesWithoutItsCache) {
-  write("proc/self/cgroup", "0::/work\n");
-  write("sys/fs/cgroup/work/memory.max", "1048576\n");
-  write("sys/fs/cgroup/work/memory.current", "500000\n");
+  write("proc/self/cgroup", "0::/job\n");
+  write("sys/fs/cgroup/job/memory.max", "1048576\n");
+  write("sys/fs/cgroup/job/memory.current", "500000\n");
   EXPECT_EQ(available(), 548576U);
-  write("sys/fs/cgroup/work/memory.stat", "anon 5\nactive_file 7\ninactive_file 100000\n");
+  write("sys/fs/cgroup/job/memory.stat", "anon 5\nactive_file 7\ninactive_file 100000\n");
   EXPECT_EQ(available(), 648576U);
 }
 
 TEST_F(AvailableMemory, LooksAtGroupsAboveToo) {
-  write("proc/self/cgroup", "0::/slice/work\n");
+  write("proc/self/cgroup", "0::/slice/job\n");
   write("sys/fs/cgroup/slice/memory.max", "1000000\n");
   write("sys/fs/cgroup/slice/memory.current", "900000\n");
-  write("sys/fs/cgroup/slice/work/memory.max", "max\n");
-  write("sys/fs/cgroup/slice/work/memory.current", "100\n");
+  write("sys/fs/cgroup/slice/job/memory.max", "max\n");
+  write("sys/fs/cgroup/slice/job/memory.current", "100\n");
   EXPECT_EQ(available(), 100000U);
 }
 
