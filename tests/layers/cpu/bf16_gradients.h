@@ -11,6 +11,7 @@
 
 #include "layers/window.h"
 #include "tests/layers/cpu/own_kernels.h"
+#include "tests/layers/cpu/square_window.h"
 #include "tests/support/numeric.h"
 
 // Tests of weight gradients of bf16 convolutions that hold for each kernel: cases, operands, and
@@ -34,17 +35,6 @@ struct GradientCase {
             .bias = bias};
   }
 };
-
-inline layers::Window square(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-  return {.kernel_h = kernel,
-          .kernel_w = kernel,
-          .stride_h = stride,
-          .stride_w = stride,
-          .pad_top = pad,
-          .pad_bottom = pad,
-          .pad_left = pad,
-          .pad_right = pad};
-}
 
 // Shapes that differ in windows, odd rows, segments, slabs of channels and parts of rows.
 inline std::vector<GradientCase> gradient_cases() {

@@ -10,6 +10,7 @@
 #include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
 #include "tests/layers/cpu/run_op.h"
+#include "tests/layers/cpu/square_window.h"
 #include "tests/support/op_runner.h"
 
 namespace cnn::layers::cpu {
@@ -18,6 +19,7 @@ namespace {
 using test::distance;
 using test::random_values;
 using test::Values;
+using tests::square;
 
 struct ConvCase {
   std::string name;
@@ -26,10 +28,6 @@ struct ConvCase {
   Window window;
   bool depthwise = false;
 };
-
-Window square(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-  return {kernel, kernel, stride, stride, pad, pad, pad, pad};
-}
 
 std::vector<ConvCase> conv_cases() {
   return {

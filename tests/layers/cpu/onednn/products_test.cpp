@@ -4,13 +4,12 @@
 #include <vector>
 
 #include "layers/conv.h"
+#include "tests/layers/cpu/square_window.h"
 
 namespace cnn::layers::cpu {
 namespace {
 
-Window square(std::int64_t kernel, std::int64_t stride, std::int64_t pad) {
-  return {kernel, kernel, stride, stride, pad, pad, pad, pad};
-}
+using tests::square;
 
 KernelTable table_of_products(const ProductRule& rule) {
   KernelTable table;
