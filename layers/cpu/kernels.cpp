@@ -20,6 +20,7 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
                            AddRows{add_concat_rows},
                            AddRows{add_batch_slice_rows},
                            AddRows{add_row_slice_rows},
+                           AddRows{add_column_slice_rows},
                            AddRows{add_dropout_rows},
                            AddRows{add_drop_path_rows},
                            AddRows{add_loss_rows},

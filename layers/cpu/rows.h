@@ -66,8 +66,9 @@ void add_sliced_norm_rows(KernelTable& table, const Loops& loops);  // all of la
 void add_activation_rows(KernelTable& table, const Loops& loops);
 void add_elementwise_rows(KernelTable& table, const Loops& loops);  // Add, Scale, Fill, Normalise
 void add_concat_rows(KernelTable& table, const Loops& loops);  // Concat, Split, Pad-, SliceChannels
-void add_batch_slice_rows(KernelTable& table, const Loops& loops);  // SliceBatch, ConcatBatch
-void add_row_slice_rows(KernelTable& table, const Loops& loops);    // all of layers/row_slice.h
+void add_batch_slice_rows(KernelTable& table, const Loops& loops);   // SliceBatch, ConcatBatch
+void add_column_slice_rows(KernelTable& table, const Loops& loops);  // SliceColumns, ConcatColumns
+void add_row_slice_rows(KernelTable& table, const Loops& loops);     // all of layers/row_slice.h
 void add_dropout_rows(KernelTable& table, const Loops& loops);
 void add_drop_path_rows(KernelTable& table, const Loops& loops);
 void add_loss_rows(KernelTable& table, const Loops& loops);

@@ -3,16 +3,17 @@
 #include <span>
 #include <vector>
 
+#include "layers/column_slice.h"
 #include "layers/concat.h"
 #include "layers/cuda/flat.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 #include "layers/row_slice.h"
 
-// Concat, Split, PadChannels and SliceChannels of images in nhwc, and copies of their rows, as
-// batches of 2-D (strided) copies. Memory traffic is that of a copy: every byte is read once and
-// written once. Padding zeros are only written, and channels that already lie in place are not
-// copied.
+// Concat, Split, PadChannels and SliceChannels of images in nhwc, and copies of rows of images and
+// of columns of matrices, as batches of 2-D (strided) copies. Memory traffic is that of a copy:
+// every byte is read once and written once. Padding zeros are only written, and channels that
+// already lie in place are not copied.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -265,6 +266,41 @@ void join_rows(Stream& stream, const Operands& o) {
   }
 }
 
+// Returns a piece whose pixels are the rows of matrices: all columns of the narrower one.
+Piece columns_piece(const ColumnRange& from, const ColumnRange& to) {
+  return {.from = from.data,
+          .to = to.data,
+          .from_pitch = static_cast<std::int64_t>(from.pitch),
+          .to_pitch = static_cast<std::int64_t>(to.pitch),
+          .bytes = static_cast<std::int64_t>(std::min(from.pitch, to.pitch))};
+}
+
+void take_columns(Stream& stream, const Operands& o, const SliceColumns& op) {
+  const Piece piece = columns_piece(columns_from(o.in[0], op.first), columns_from(o.out[0], 0));
+  copy(stream, std::span(&piece, 1), o.out[0].desc.shape[0]);
+}
+
+void join_columns(Stream& stream, const Operands& o) {
+  std::vector<Piece> pieces;
+  std::int64_t first = 0;
+  for (const TensorView& part : o.in) {
+    pieces.push_back(columns_piece(columns_from(part, 0), columns_from(o.out[0], first)));
+    first += part.desc.shape[1];
+  }
+  copy(stream, pieces, o.out[0].desc.shape[0]);
+}
+
+void add_columns_of_matrices(KernelTable& table) {
+  const auto describe = [](const auto& /*op*/, const Signature& request) {
+    return std::optional(in_nhwc(request));
+  };
+  table.add<SliceColumns>(describe, [](const SliceColumns& op, const Signature&) {
+    return own_kernel([op](Stream& stream, const Operands& o) { take_columns(stream, o, op); });
+  });
+  table.add<ConcatColumns>(
+      describe, [](const ConcatColumns&, const Signature&) { return own_kernel(join_columns); });
+}
+
 // Rows of images in any type; a slice may lie inside a concatenation, and so may its gradient.
 KernelSpec describe_rows(const Signature& request) {
   KernelSpec spec = in_nhwc(request);
@@ -293,6 +329,7 @@ void add_rows_of_images(KernelTable& table) {
 
 void add_concat_rows(KernelTable& table) {
   add_rows_of_images(table);
+  add_columns_of_matrices(table);
   const auto describe = [](const auto& /*op*/, const Signature& request) {
     return describe_floats(request);
   };

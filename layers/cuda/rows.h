@@ -22,7 +22,8 @@ void add_lrn_within_rows(KernelTable& table);    // WithinLrn and its gradient
 void add_activation_rows(KernelTable& table);   // Relu and its gradient
 void add_elementwise_rows(KernelTable& table);  // Add, Scale, Fill
 void add_convert_rows(KernelTable& table);      // Convert, Normalise
-// Concat, Split, PadChannels, SliceChannels, and all of layers/row_slice.h.
+// Concat, Split, PadChannels, SliceChannels, and all of layers/row_slice.h and
+// layers/column_slice.h.
 void add_concat_rows(KernelTable& table);
 void add_batch_slice_rows(KernelTable& table);  // SliceBatch, ConcatBatch
 void add_flatten_rows(KernelTable& table);      // Flatten, Unflatten

@@ -1,5 +1,6 @@
 #include "layers/activation.h"
 #include "layers/batch_slice.h"
+#include "layers/column_slice.h"
 #include "layers/concat.h"
 #include "layers/drop_path.h"
 #include "layers/dropout.h"
@@ -78,6 +79,15 @@ std::optional<Value> rows_of_pixels(Graph& graph) {
   return std::nullopt;
 }
 
+// Columns of a matrix; their widths are odd, so that rows begin at odd addresses.
+std::optional<Value> columns(Graph& graph) {
+  const Value x = image(graph, "x", {5, 37});
+  const Value wide = image(graph, "wide", {5, 12});
+  layers::slice_columns(x, 0, 8);
+  layers::slice_columns(x, 8, 29);
+  return layers::concat_columns(std::vector{wide, x, wide});
+}
+
 std::optional<Value> normalise(Graph& graph, DataType from) {
   const Value x = graph.input("pixels", layers::described({2, 3, 5, 7}, from));
   emit(layers::Normalise(1 / 127.5F, -1, graph.traits().compute), {x});
@@ -124,6 +134,7 @@ std::vector<Case> elementwise_cases() {
       batches_of("concat_batch_of_one", {3}, {0, 16, 4, 4}),
       batches_of("concat_batch_of_rows", {1, 4, 2}, {0, 33}),
       {.name = "slice_batch", .build = slices},
+      {.name = "slice_and_concat_columns", .build = columns},
       unary("slice_and_concat_rows", odd, rows_of),
       unary("slice_and_concat_rows_of_one_channel", {1, 1, 3, 1}, rows_of),
       unary("slice_and_concat_rows_of_a_block", {2, 16, 4, 5}, rows_of),

@@ -8,6 +8,7 @@
 
 #include "layers/activation.h"
 #include "layers/batch_slice.h"
+#include "layers/column_slice.h"
 #include "layers/concat.h"
 #include "layers/dense.h"
 #include "layers/drop_path.h"
@@ -145,6 +146,13 @@ TEST_P(OwnKernels, SliceAndJoinBatches) {
     expect_like_reference(layers::SliceBatch(1, shape[0]), {&x}, GetParam(), 0);
     expect_like_reference(layers::ConcatBatch(), {&x, &y, &x}, GetParam(), 0);
   }
+}
+
+TEST_P(OwnKernels, SliceAndJoinColumnsOfMatrices) {
+  const HostTensor x = draws({7, 37}, GetParam().type, 1), y = draws({7, 16}, GetParam().type, 2);
+  expect_like_reference(layers::SliceColumns(0, 37), {&x}, GetParam(), 0);
+  expect_like_reference(layers::SliceColumns(5, 20), {&x}, GetParam(), 0);
+  expect_like_reference(layers::ConcatColumns(), {&x, &y, &x}, GetParam(), 0);
 }
 
 TEST_P(OwnKernels, SliceAndJoinRowsOfImages) {
