@@ -62,9 +62,10 @@ std::int64_t stored_floats(const TensorDesc& desc) {
 
 std::vector<TensorDesc> LoadVariable::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, 1);
-  require(in[0].type == DataType::f32 && (!count || first + *count <= stored_floats(in[0])), *this,
-          in, "a variable is f32 and contains its slice");
-  return {count ? described({*count}, DataType::f32) : in[0]};
+  require(
+      in[0].type == DataType::f32 && (!slice || first + slice->elements() <= stored_floats(in[0])),
+      *this, in, "a variable is f32 and contains its slice");
+  return {slice ? described(*slice, DataType::f32) : in[0]};
 }
 
 void LoadVariable::reference(std::span<const TensorView> in,

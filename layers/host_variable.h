@@ -24,18 +24,18 @@ inline constexpr std::int64_t elements_per_sum = 8192;
 std::int64_t stored_floats(const TensorDesc& desc);
 
 // Copies a variable from the host to the device: all of it, with its layout, or a slice of its
-// stored elements as an f32 [count]. in: the variable, f32.
+// stored elements, from `first` on, as an f32 tensor of any shape. in: the variable, f32.
 class LoadVariable final : public Op {
  public:
   LoadVariable() = default;
-  LoadVariable(std::int64_t f, std::int64_t c) : first(f), count(c) {}
+  LoadVariable(std::int64_t f, Shape shape) : first(f), slice(shape) {}
   std::string_view name() const override { return "load_variable"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   Lane lane() const override { return Lane::copy_in; }
 
   std::int64_t first = 0;
-  std::optional<std::int64_t> count;  // nothing: the whole variable
+  std::optional<Shape> slice;  // nothing: the whole variable
 };
 
 // Copies a slice, f32 [n], back to the stored elements of its variable from `first` on.
@@ -54,9 +54,10 @@ class StoreVariable final : public Op {
 
 // Updates a slice of one parameter by the rule of Update, to the same bits. in: learning_rate f32
 // [], then with powers: beta1_power f32 [], beta2_power f32 [], then the slice f32 [n] (mutated),
-// the gradient of the whole parameter, and the slice of each slot (mutated). out: u8, one double
-// for every elements_per_sum elements: the sum of w^2 before the update; 0 without decay. A kernel
-// may put the sum of neighbours into the first of them and 0 into the others.
+// the gradient of the whole parameter or of a part of it, and the slice of each slot (mutated).
+// out: u8, one double for every elements_per_sum elements: the sum of w^2 before the update; 0
+// without decay. A kernel may put the sum of neighbours into the first of them and 0 into the
+// others.
 class UpdateSlice final : public Op {
  public:
   // of: for this parameter alone, without copies and automatic loss scale.
@@ -72,7 +73,7 @@ class UpdateSlice final : public Op {
   std::size_t slice_index() const;  // index of the slice among the inputs; the gradient follows
 
   UpdateAttributes attributes;
-  std::int64_t first;  // of the slice, among the stored elements of the parameter
+  std::int64_t first;  // of the slice, among the stored elements of the gradient
 };
 
 // Half of the sum of squares of a whole parameter, in the order of Update. in: the sums of its

@@ -167,7 +167,7 @@ class UpdateBucket {
   std::int64_t first_;
 };
 
-// An UpdateSlice has the operands of an Update of one parameter, but its gradient is whole.
+// An UpdateSlice has the operands of an Update of one parameter, but a gradient of more elements.
 class SliceUpdate {
  public:
   SliceUpdate(const UpdateSlice& op, const Signature& s, const Loops& loops)

@@ -331,8 +331,8 @@ class UpdateBucket {
   std::int64_t first_;
 };
 
-// The kernel of an UpdateSlice, which has the operands of an Update of one parameter, but a whole
-// gradient.
+// The kernel of an UpdateSlice, which has the operands of an Update of one parameter, but a
+// gradient of more elements.
 class SliceUpdate {
  public:
   SliceUpdate(const UpdateSlice& op, std::span<const TensorDesc> in)

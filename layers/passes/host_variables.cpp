@@ -11,144 +11,14 @@
 
 #include "layers/host_variable.h"
 #include "layers/optimizer.h"
+#include "layers/passes/hosted_parameters.h"
 #include "layers/passes/rewriter.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
 namespace {
 
-using NodeNumber = std::size_t;
-constexpr NodeNumber no_node = ~NodeNumber{0};
-constexpr std::int64_t slice_elements = std::int64_t{1} << 20U;  // whole parts of all kernels
 constexpr std::size_t near = 4;  // readers at most so many nodes apart share one load
-
-// A parameter that lies on the host.
-struct Hosted {
-  TensorId parameter{};
-  std::vector<NodeNumber> readers;  // without its update, ascending
-  // In training:
-  NodeNumber update = no_node, gradient_made = no_node;
-  std::size_t index = 0;  // among the parameters of the update
-
-  bool is_trained() const { return update != no_node; }
-};
-
-// Finds the parameters that may lie on the host.
-class HostedFinder {
- public:
-  HostedFinder(const Graph& graph, const KernelTable& table)
-      : graph_(graph), table_(table), users_(graph.tensors().size()) {
-    for (NodeNumber n = 0; n < graph.nodes().size(); ++n) {
-      for (const TensorId input : graph.nodes()[n].inputs) {
-        users_[index_of(input)].push_back(n);
-      }
-    }
-  }
-
-  std::vector<Hosted> find(const IsOnHost& is_on_host) const {
-    std::vector<Hosted> found;
-    for (std::uint32_t t = 0; t < users_.size(); ++t) {
-      const TensorInfo& info = graph_.info(TensorId{t});
-      if (info.role == Role::parameter && info.desc.type == DataType::f32 && is_on_host(info)) {
-        if (std::optional<Hosted> hosted = hosted_of(TensorId{t})) {
-          found.push_back(*std::move(hosted));
-        }
-      }
-    }
-    return found;
-  }
-
- private:
-  std::optional<Hosted> hosted_of(TensorId parameter) const {
-    Hosted hosted{.parameter = parameter, .readers = {}};
-    for (const NodeNumber n : users_[index_of(parameter)]) {
-      if (as<Update>(graph_.nodes()[n]) == nullptr) {
-        hosted.readers.push_back(n);
-      } else if (std::exchange(hosted.update, n) != no_node) {
-        return std::nullopt;
-      }
-    }
-    const auto mutates = [&](NodeNumber n) {
-      const Node& node = graph_.nodes()[n];
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] == parameter && node.op->mutates(i)) {
-          return true;
-        }
-      }
-      return false;
-    };
-    if (hosted.readers.empty() || std::ranges::any_of(hosted.readers, mutates) ||
-        (hosted.is_trained() && !find_update(hosted))) {
-      return std::nullopt;
-    }
-    return hosted;
-  }
-
-  bool find_update(Hosted& hosted) const {
-    const Node& node = graph_.nodes()[hosted.update];
-    const Update& op = *as<Update>(node);
-    const auto place = std::ranges::find(node.inputs, hosted.parameter) - node.inputs.begin();
-    hosted.index = static_cast<std::size_t>(place) - op.first_parameter();
-    const TensorId gradient = node.inputs[op.first_gradient() + hosted.index];
-    const std::optional<NodeId> made = graph_.producer(gradient);
-    if (!made || op.attributes.automatic_loss_scale || op.copy_of(hosted.index) ||
-        graph_.info(gradient).desc.bytes() != graph_.info(hosted.parameter).desc.bytes() ||
-        !std::ranges::all_of(users_[index_of(node.outputs[0])], [&](NodeNumber n) {
-          return as<SumInOrder>(graph_.nodes()[n]) != nullptr;
-        })) {
-      return false;
-    }
-    hosted.gradient_made = index_of(*made);
-    return runs_in_slices(hosted);
-  }
-
-  bool runs_in_slices(const Hosted& hosted) const;
-
-  const Graph& graph_;
-  const KernelTable& table_;
-  std::vector<std::vector<NodeNumber>> users_;  // by TensorId, ascending
-};
-
-// Returns the attributes of an update for some of its parameters.
-UpdateAttributes attributes_of(const Update& op, std::size_t first, std::size_t count) {
-  UpdateAttributes attributes = op.attributes;
-  attributes.decay.assign(op.attributes.decay.begin() + static_cast<std::ptrdiff_t>(first),
-                          op.attributes.decay.begin() + static_cast<std::ptrdiff_t>(first + count));
-  attributes.copied.clear();
-  for (const std::size_t copied : op.attributes.copied) {
-    if (first <= copied && copied < first + count) {
-      attributes.copied.push_back(copied - first);
-    }
-  }
-  return attributes;
-}
-
-TensorDesc slice_desc(std::int64_t elements) {
-  return {.shape = Shape{elements}, .type = DataType::f32};
-}
-
-// Asks for the kernels of one slice.
-bool HostedFinder::runs_in_slices(const Hosted& hosted) const {
-  const Node& node = graph_.nodes()[hosted.update];
-  const Update& op = *as<Update>(node);
-  const UpdateSlice slice(attributes_of(op, hosted.index, 1), 0);
-  const std::int64_t elements =
-      std::min(slice_elements, stored_floats(graph_.info(hosted.parameter).desc));
-  Signature request;
-  for (std::size_t i = 0; i < op.first_parameter(); ++i) {
-    request.in.push_back(graph_.info(node.inputs[i]).desc);
-  }
-  request.in.push_back(slice_desc(elements));
-  request.in.push_back(graph_.info(node.inputs[op.first_gradient() + hosted.index]).desc);
-  request.in.insert(request.in.end(), op.slots(), slice_desc(elements));
-  request.out = slice.infer(request.in);
-  const Signature sums{.in = request.out, .out = HalfSumOfSlices().infer(request.out)};
-  const auto as_requested = [](const std::optional<KernelSpec>& spec, const Signature& signature) {
-    return spec && spec->in == signature.in && spec->out == signature.out;
-  };
-  return as_requested(table_.describe(slice, request), request) &&
-         as_requested(table_.describe(HalfSumOfSlices(), sums), sums);
-}
 
 // Copies the graph in an order in which each hosted parameter is read before its gradient is made.
 class HostPlacer {
@@ -159,25 +29,29 @@ class HostPlacer {
         hosted_(std::move(hosted)),
         loads_(hosted_.size()),
         left_(hosted_.size()),
+        updates_(hosted_.size()),
         sums_(graph.tensors().size()),
         is_copied_(graph.nodes().size()) {
     for (std::size_t h = 0; h < hosted_.size(); ++h) {
       of_parameter_[hosted_[h].parameter] = h;
-      left_[h] = hosted_[h].readers.size() + 1;
+      left_[h] = hosted_[h].readers.size();
+      updates_[h].resize(hosted_[h].gradients.size());
+      for (std::size_t g = 0; g < hosted_[h].gradients.size(); ++g) {
+        const NodeNumber made = hosted_[h].gradients[g].made;
+        by_gradient_[made].emplace_back(h, g);
+        note_conversion(made);
+      }
       if (hosted_[h].is_trained()) {
-        by_gradient_[hosted_[h].gradient_made].push_back(h);
         by_update_[hosted_[h].update].push_back(h);
+      }
+      if (hosted_[h].joined != no_node) {
+        is_copied_[hosted_[h].joined] = true;  // its parts are updated one by one instead
       }
     }
   }
 
   Rewritten place() {
     for (NodeNumber n = 0; n < graph_.nodes().size(); ++n) {
-      if (const auto found = by_gradient_.find(n); found != by_gradient_.end()) {
-        for (const std::size_t h : found->second) {
-          copy_readers_of(hosted_[h], n);
-        }
-      }
       copy(n);
     }
     return rewriter_.finish();
@@ -188,6 +62,32 @@ class HostPlacer {
     TensorId tensor{};
     std::size_t last_use = 0;  // number of nodes copied before it
   };
+  // The update for one gradient of a parameter.
+  struct PartUpdate {
+    bool is_made = false;        // the gradient is there
+    std::vector<TensorId> sums;  // of squares, by slice; empty: not updated yet
+  };
+
+  // A conversion of a gradient follows what it converts, so that the update need not wait.
+  void note_conversion(NodeNumber made) {
+    const std::vector<TensorId>& inputs = graph_.nodes()[made].inputs;
+    if (inputs.size() == 1 && graph_.producer(inputs.front())) {
+      conversion_of_[index_of(*graph_.producer(inputs.front()))] = made;
+    }
+  }
+
+  // Copies the readers of the parameters whose gradients this node makes, or what is converted to
+  // them.
+  void copy_readers_before(NodeNumber n) {
+    const auto conversion = conversion_of_.find(n);
+    const auto found =
+        by_gradient_.find(conversion == conversion_of_.end() ? n : conversion->second);
+    if (found != by_gradient_.end()) {
+      for (const auto& [h, gradient] : found->second) {
+        copy_readers_of(hosted_[h], n);
+      }
+    }
+  }
 
   // Copies later readers of the parameter that need nothing made from node `n` on, with the nodes
   // that read what their conversions make.
@@ -219,31 +119,67 @@ class HostPlacer {
     if (is_copied_[n]) {
       return;
     }
+    copy_readers_before(n);
     is_copied_[n] = true;
     const Node& node = graph_.nodes()[n];
     if (by_update_.contains(n)) {
       copy_rest_of_update(n);
     } else if (as<SumInOrder>(node) != nullptr) {
       copy_sum(node);
-    } else {
+    } else if (!load_rows(node)) {
       copy_reader(node);
     }
     for (const TensorId input : node.inputs) {
       if (const auto h = of_parameter_.find(input);
           h != of_parameter_.end() && hosted_[h->second].update != n) {
-        finish_one(h->second);
+        --left_[h->second];
+        update_what_is_made(h->second);
       }
     }
     if (const auto found = by_gradient_.find(n); found != by_gradient_.end()) {
-      std::ranges::for_each(found->second, [this](std::size_t h) { finish_one(h); });
+      for (const auto& [h, gradient] : found->second) {
+        updates_[h][gradient].is_made = true;
+        update_what_is_made(h);
+      }
+    }
+    if (const auto found = conversion_of_.find(n); found != conversion_of_.end()) {
+      copy(found->second);
     }
   }
 
-  // Counts a reader, or the node that makes the gradient; the update follows the last of them.
-  void finish_one(std::size_t h) {
-    if (--left_[h] == 0 && hosted_[h].is_trained()) {
-      update_in_slices(hosted_[h]);
+  // Once nothing reads the parameter any more, updates the parts whose gradients are there.
+  void update_what_is_made(std::size_t h) {
+    if (left_[h] > 0) {
+      return;
     }
+    std::vector<PartUpdate>& parts = updates_[h];
+    for (std::size_t g = 0; g < parts.size(); ++g) {
+      if (parts[g].is_made && parts[g].sums.empty()) {
+        parts[g].sums = update_in_slices(hosted_[h], hosted_[h].gradients[g]);
+      }
+    }
+    const auto is_updated = [](const PartUpdate& part) { return !part.sums.empty(); };
+    if (!parts.empty() && std::ranges::all_of(parts, is_updated) &&
+        !sum_of_.contains(hosted_[h].parameter)) {
+      std::vector<TensorId> sums;
+      for (const PartUpdate& part : parts) {
+        sums.insert(sums.end(), part.sums.begin(), part.sums.end());
+      }
+      sum_of_[hosted_[h].parameter] = append(HalfSumOfSlices(), std::move(sums)).front();
+    }
+  }
+
+  // Loads the rows of a parameter on the host that a node copies; returns whether it does so.
+  bool load_rows(const Node& node) {
+    const SliceBatch* const slice = rows_of_parameter(graph_, node);
+    if (slice == nullptr || !of_parameter_.contains(node.inputs[0])) {
+      return false;
+    }
+    const Shape& rows = graph_.info(node.outputs[0]).desc.shape;
+    const std::int64_t first = rows.elements() / rows[0] * slice->first;
+    const TensorId loaded = append(LoadVariable(first, rows), {rewriter_.now(node.inputs[0])})[0];
+    rewriter_.moved(node.outputs[0], loaded);
+    return true;
   }
 
   void copy_reader(const Node& node) {
@@ -294,7 +230,8 @@ class HostPlacer {
     ++added_;
   }
 
-  void update_in_slices(const Hosted& hosted) {
+  // Returns the sums of squares of the slices.
+  std::vector<TensorId> update_in_slices(const Hosted& hosted, const HostedGradient& part) {
     const Node& node = graph_.nodes()[hosted.update];
     const Update& op = *as<Update>(node);
     std::vector<TensorId> variables{rewriter_.now(hosted.parameter)};
@@ -302,18 +239,18 @@ class HostPlacer {
       variables.push_back(
           rewriter_.now(node.inputs[op.first_slot() + s * op.parameters + hosted.index]));
     }
-    const TensorId gradient = rewriter_.now(node.inputs[op.first_gradient() + hosted.index]);
-    const std::int64_t elements = stored_floats(graph_.info(hosted.parameter).desc);
+    const TensorId gradient = rewriter_.now(part.tensor);
+    const std::int64_t elements = stored_floats(graph_.info(part.tensor).desc);
     std::vector<TensorId> sums;
-    for (std::int64_t first = 0; first < elements; first += slice_elements) {
-      const std::int64_t count = std::min(slice_elements, elements - first);
+    for (std::int64_t first = 0; first < elements; first += elements_per_update) {
+      const std::int64_t count = std::min(elements_per_update, elements - first);
       std::vector<TensorId> in;
       for (std::size_t i = 0; i < op.first_parameter(); ++i) {
         in.push_back(rewriter_.now(node.inputs[i]));
       }
       std::vector<TensorId> slices;
       for (const TensorId variable : variables) {
-        slices.push_back(append(LoadVariable(first, count), {variable}).front());
+        slices.push_back(append(LoadVariable(part.first + first, {count}), {variable}).front());
         in.push_back(slices.back());
         if (slices.size() == 1) {
           in.push_back(gradient);
@@ -321,10 +258,10 @@ class HostPlacer {
       }
       sums.push_back(append(UpdateSlice(attributes_of(op, hosted.index, 1), first), in).front());
       for (std::size_t v = 0; v < variables.size(); ++v) {
-        append(StoreVariable(first), {slices[v], variables[v]});
+        append(StoreVariable(part.first + first), {slices[v], variables[v]});
       }
     }
-    sum_of_[hosted.parameter] = append(HalfSumOfSlices(), sums).front();
+    return sums;
   }
 
   // Copies an update in runs of parameters that stay on the device. The sums keep their order.
@@ -390,21 +327,25 @@ class HostPlacer {
   const Graph& graph_;
   Rewriter rewriter_;
   std::vector<Hosted> hosted_;
-  std::map<TensorId, std::size_t> of_parameter_;                            // index in hosted_
-  std::map<NodeNumber, std::vector<std::size_t>> by_gradient_, by_update_;  // indices in hosted_
-  std::vector<std::optional<Load>> loads_;   // by index in hosted_: the latest
-  std::vector<std::size_t> left_;            // by index in hosted_: nodes before its update
-  std::map<TensorId, TensorId> sum_of_;      // by old parameter: the half sum of its squares
-  std::vector<std::vector<TensorId>> sums_;  // by old TensorId: what an update's sum becomes
-  std::vector<bool> is_copied_;              // by old node
-  std::size_t added_ = 0;                    // new nodes
+  std::map<TensorId, std::size_t> of_parameter_;              // index in hosted_
+  std::map<NodeNumber, std::vector<std::size_t>> by_update_;  // indices in hosted_
+  // Indices in hosted_ and in its gradients.
+  std::map<NodeNumber, std::vector<std::pair<std::size_t, std::size_t>>> by_gradient_;
+  std::map<NodeNumber, NodeNumber> conversion_of_;  // by what makes a gradient
+  std::vector<std::optional<Load>> loads_;          // by index in hosted_: the latest
+  std::vector<std::size_t> left_;                   // by index in hosted_: readers to be copied
+  std::vector<std::vector<PartUpdate>> updates_;    // by index in hosted_, then in its gradients
+  std::map<TensorId, TensorId> sum_of_;             // by old parameter: the half sum of its squares
+  std::vector<std::vector<TensorId>> sums_;         // by old TensorId: what an update's sum becomes
+  std::vector<bool> is_copied_;                     // by old node
+  std::size_t added_ = 0;                           // new nodes
 };
 
 }  // namespace
 
 Rewritten place_variables_on_host(const Graph& graph, const KernelTable& table,
                                   const IsOnHost& is_on_host) {
-  return HostPlacer(graph, HostedFinder(graph, table).find(is_on_host)).place();
+  return HostPlacer(graph, find_hosted(graph, table, is_on_host)).place();
 }
 
 }  // namespace cnn::layers

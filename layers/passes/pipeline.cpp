@@ -18,6 +18,7 @@
 #include "layers/passes/node_names.h"
 #include "layers/passes/rewriter.h"
 #include "layers/passes/slice_batch.h"
+#include "layers/passes/slice_dense.h"
 #include "layers/passes/slice_norms.h"
 #include "layers/passes/slice_rows.h"
 #include "layers/passes/timed_fusion.h"
@@ -113,6 +114,19 @@ Rewritten sliced(const Graph& graph, const PipelineOptions& options, bool slices
              : rows;
 }
 
+// Returns the step with dense layers in slices, or as it is.
+std::shared_ptr<Graph> dense_sliced(std::shared_ptr<Graph> graph, const PipelineOptions& options,
+                                    Slicing& slicing) {
+  slicing.dense_slices = options.dense_slices;
+  if (!options.is_on_host) {
+    return graph;
+  }
+  const SlicedDense sliced =
+      slice_dense(*graph, options.is_on_host, std::max<std::int64_t>(options.dense_slices, 2));
+  slicing.dense_sliceable = sliced.weights;
+  return slicing.is_dense_sliced() ? sliced.rewritten.graph : graph;
+}
+
 // Appends the training step to the forward graph, and fuses across both.
 std::shared_ptr<Graph> trained(std::shared_ptr<Graph> graph, const KernelTable& table,
                                const PipelineOptions& options, bool slices_norms,
@@ -175,6 +189,7 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
   if (options.fusion == Fusion::conv && count<FusedConv>(*graph) == 0) {
     result.fusion = Fusion::bn;
   }
+  graph = dense_sliced(std::move(graph), options, result.slicing);
   graph = assign_layouts(*graph, table, options.layout, options.fixed).graph;
   result.graphs.step = graph;
   if (options.loss) {

@@ -61,6 +61,8 @@ struct PipelineOptions {
   std::span<const TensorInfo> fixed = {};
   // Parameters that lie in host memory, as place_variables_on_host() arranges it. Empty: none.
   IsOnHost is_on_host = {};
+  // Computes dense layers with such parameters in this many slices: see slice_dense().
+  std::int64_t dense_slices = 1;
 };
 
 // How many batch norms, and the convolutions around them, take each form with Fusion::conv.
@@ -78,11 +80,11 @@ struct PipelineResult {
 };
 
 // Runs all passes in their order: forward fusion, slices of images and batch, gradients and update,
-// fusion across forward and backward pass, layouts. Then nodes that need not run in every step move
-// to a prologue: conversions to copies of parameters that the update maintains, or nodes that
-// depend on constants alone. Variables on the host and concatenation in place come last. Asks
-// kernels only by describe(), and replaces no op that has a kernel by one that has none. Throws
-// Error as append_training() and assign_layouts() do.
+// fusion across forward and backward pass, slices of dense layers, layouts. Then nodes that need
+// not run in every step move to a prologue: conversions to copies of parameters that the update
+// maintains, or nodes that depend on constants alone. Variables on the host and concatenation in
+// place come last. Asks kernels only by describe(), and replaces no op that has a kernel by one
+// that has none. Throws Error as append_training() and assign_layouts() do.
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
                             const PipelineOptions& options);
 

@@ -11,13 +11,15 @@ namespace cnn::layers {
 
 // Describes how a step computes its batch.
 struct Slicing {
-  std::int64_t slices = 1;        // 1: the whole batch at once
-  std::size_t sliceable = 0;      // nodes of the forward graph that can compute in slices
-  std::size_t forward_nodes = 0;  // all of its nodes
-  bool norms = false;             // batch norms in training compute in slices too
-  std::int64_t row_slices = 1;    // wanted along the rows of images; 1: whole images at once
-  std::size_t row_sliceable = 0;  // nodes of the forward graph that can compute rows of images
-  std::int64_t rows = 1;          // of the last map that comes in slices: the most row slices
+  std::int64_t slices = 1;          // 1: the whole batch at once
+  std::size_t sliceable = 0;        // nodes of the forward graph that can compute in slices
+  std::size_t forward_nodes = 0;    // all of its nodes
+  bool norms = false;               // batch norms in training compute in slices too
+  std::int64_t row_slices = 1;      // wanted along the rows of images; 1: whole images at once
+  std::size_t row_sliceable = 0;    // nodes of the forward graph that can compute rows of images
+  std::int64_t rows = 1;            // of the last map that comes in slices: the most row slices
+  std::int64_t dense_slices = 1;    // wanted of dense layers whose weights lie on the host
+  std::size_t dense_sliceable = 0;  // how many weights on the host allow it
 
   bool is_sliced() const { return slices > 1 && sliceable > 0; }
   // Slices lower the memory of a step only where most of its nodes compute in them.
@@ -25,6 +27,7 @@ struct Slicing {
   std::int64_t row_slices_made() const { return std::min(row_slices, rows); }
   bool is_row_sliced() const { return row_slices_made() > 1; }
   bool rows_are_worthwhile() const { return 2 * row_sliceable > forward_nodes; }
+  bool is_dense_sliced() const { return dense_slices > 1 && dense_sliceable > 0; }
 };
 
 // Returns the last tensor up to which a forward graph can compute its images in slices: every node

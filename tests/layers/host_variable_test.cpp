@@ -38,10 +38,10 @@ std::vector<float> values_of(const HostTensor& tensor) {
 TEST(LoadVariable, TakesTheWholeOrASlice) {
   const std::vector<TensorDesc> in{floats({3, 5})};
   EXPECT_EQ(LoadVariable().infer(in).front(), in[0]);
-  EXPECT_EQ(LoadVariable(5, 10).infer(in).front(), floats({10}));
-  EXPECT_THROW((void)LoadVariable(6, 10).infer(in), Error);
+  EXPECT_EQ(LoadVariable(5, {10}).infer(in).front(), floats({10}));
+  EXPECT_THROW((void)LoadVariable(6, {10}).infer(in), Error);
   const HostTensor variable = rising(in[0], 1), slice(floats({10}));
-  LoadVariable(5, 10).reference(std::array{variable.view()}, std::array{slice.view()});
+  LoadVariable(5, {10}).reference(std::array{variable.view()}, std::array{slice.view()});
   EXPECT_EQ(values_of(slice).front(), 2.25F);
   EXPECT_EQ(values_of(slice).back(), 4.5F);
 }
@@ -65,7 +65,7 @@ TEST(StoreVariable, IsACopyOfAStreamLikeLoadVariable) {
   CpuDevice device;
   const std::unique_ptr<Stream> stream = device.make_stream(Lane::copy_in);
   const HostTensor variable = rising(floats({30}), 1), slice(floats({8}));
-  const LoadVariable load(4, 8);
+  const LoadVariable load(4, {8});
   const Signature loaded{.in = {variable.desc()}, .out = {slice.desc()}};
   ASSERT_TRUE(table.describe(load, loaded).has_value());
   const Operands in{.in = {variable.view()}, .out = {slice.view()}, .workspace = {}};
@@ -147,7 +147,7 @@ TEST(UpdateSlice, RefusesCopiesAndAutomaticLossScale) {
 TEST(HostVariable, MovesTheBytesOfItsSlices) {
   const std::vector<TensorDesc> variable{floats({100, 100})}, slice{floats({1000})};
   EXPECT_EQ(moved_bytes(LoadVariable(), variable, variable), 40'000);
-  EXPECT_EQ(moved_bytes(LoadVariable(0, 1000), variable, slice), 4'000);
+  EXPECT_EQ(moved_bytes(LoadVariable(0, {1000}), variable, slice), 4'000);
   EXPECT_EQ(moved_bytes(StoreVariable(0), std::vector{slice[0], variable[0]}, {}), 4'000);
   const UpdateSlice momentum(attributes_of(Rule::momentum), 0);
   EXPECT_EQ(moved_bytes(momentum, std::vector{floats({}), slice[0], variable[0], slice[0]}, {}),
