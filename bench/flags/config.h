@@ -186,7 +186,12 @@ struct BatchSlices {
 struct RowSlices {
   std::optional<int> count = 1;
 };
-inline constexpr int max_slices = 1024;  // of either
+// In how many slices of their inputs dense layers with weights on the host compute; nothing: the
+// planner decides.
+struct DenseSlices {
+  std::optional<int> count = 1;
+};
+inline constexpr int max_slices = 1024;  // of each
 
 struct ModelOptions {
   std::string name = "trivial";
@@ -342,6 +347,7 @@ struct LmsFlags {
   std::optional<int> size_threshold;  // KB
   BatchSlices slices;
   RowSlices row_slices;
+  DenseSlices dense_slices;
   LmsVariants variants = LmsVariants::same;
   LmsVariables variables = LmsVariables::automatic;
   int exclude = 0, limit = 0;       // MB of device memory

@@ -55,6 +55,9 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return c.lms.plan_file && c.lms.row_slices.count != 1; },
      "the plan of --lms_plan_file says in how many slices its step computes images; drop "
      "--lms_row_slices"},
+    {[](const Config& c) { return c.lms.plan_file && c.lms.dense_slices.count != 1; },
+     "the plan of --lms_plan_file says in how many slices its step computes dense layers; drop "
+     "--lms_dense_slices"},
     {[](const Config& c) { return c.mode.forward_only && c.mode.eval; },
      "--forward_only and --eval exclude each other: the first times inference, the second "
      "measures accuracy"},

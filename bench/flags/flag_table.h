@@ -47,7 +47,7 @@ struct Flag {
   std::string_view choices{};  // words separated by bars; empty = any. A trailing bar allows ''
   const Member* member = nullptr;
   std::string_view renamed_to{};  // this row is an older name of that flag
-  NoEffectRule no_effect[2]{};    // of a flag with a member; unused entries have no `when`
+  NoEffectRule no_effect[3]{};    // of a flag with a member; unused entries have no `when`
   // For completion: the known values of a flag without a fixed choice.
   std::vector<std::string> (*known)() = nullptr;
 };

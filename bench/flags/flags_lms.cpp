@@ -56,11 +56,27 @@ constexpr NoEffectRule no_row_variants{
     },
     "--lms_row_slices=auto slices with --lms_variants=any only, since slices sum gradients in "
     "another order; --lms_row_slices=N slices without"};
+constexpr NoEffectRule no_dense_variants{
+    [](const Config& c) {
+      return c.lms.enabled && !c.lms.dense_slices.count && c.lms.variants == LmsVariants::same;
+    },
+    "--lms_dense_slices=auto slices with --lms_variants=any only, since slices sum products in "
+    "another order; --lms_dense_slices=N slices without"};
+constexpr NoEffectRule no_host_variables{
+    [](const Config& c) {
+      const LmsVariables needed =
+          c.lms.dense_slices.count ? LmsVariables::on : LmsVariables::automatic;
+      return c.lms.enabled && c.lms.variables != needed && c.lms.variables != LmsVariables::on;
+    },
+    "--lms_dense_slices acts on variables on the host: with --lms_variables=on, and as auto with "
+    "--lms_variables=auto too"};
 constexpr NoEffectRule no_choice{
     [](const Config& c) {
-      return c.lms.enabled && c.lms.slices.count && c.lms.row_slices.count.has_value();
+      return c.lms.enabled && c.lms.slices.count && c.lms.row_slices.count &&
+             c.lms.dense_slices.count.has_value();
     },
-    "--lms_variants acts with --lms_slices=auto or --lms_row_slices=auto only"};
+    "--lms_variants acts with --lms_slices=auto, --lms_row_slices=auto or --lms_dense_slices=auto "
+    "only"};
 constexpr NoEffectRule no_stats{
     [](const Config& c) { return c.lms.enabled && !c.lms.stats && !c.lms.stats_average; },
     "--output_dir is where --lms_stats and --lms_stats_average write"};
@@ -125,6 +141,12 @@ constexpr Flag lms_rows[] = {
              "or 16, whichever is fastest in the budget",
      .member = &at<&Config::lms, &LmsFlags::row_slices>,
      .no_effect = {no_lms, no_row_variants}},
+    {.name = "lms_dense_slices",
+     .help = "compute dense layers whose weights --lms_variables puts into host memory in so many "
+             "slices of their inputs, so that neither weights nor gradients are whole on the "
+             "device; auto = 1 or 8, whichever is faster in the budget",
+     .member = &at<&Config::lms, &LmsFlags::dense_slices>,
+     .no_effect = {no_lms, no_dense_variants, no_host_variables}},
     {.name = "lms_variants",
      .help = "forms of the step that the planner may choose from: same = those with the bits of "
              "the step without --lms, any = also others, such as --lms_slices=auto",

@@ -70,6 +70,7 @@ Plain load(const models::RatePieces& from) {
 
 Plain load(const BatchSlices& from) { return count_or_auto(from.count); }
 Plain load(const RowSlices& from) { return count_or_auto(from.count); }
+Plain load(const DenseSlices& from) { return count_or_auto(from.count); }
 
 Plain load(const std::vector<std::string>& from) { return from; }
 
@@ -134,6 +135,10 @@ void store(BatchSlices& to, const Plain& value) {
 
 void store(RowSlices& to, const Plain& value) {
   to.count = slices_of("--lms_row_slices", std::get<std::string>(value));
+}
+
+void store(DenseSlices& to, const Plain& value) {
+  to.count = slices_of("--lms_dense_slices", std::get<std::string>(value));
 }
 
 template <>

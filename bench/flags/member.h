@@ -51,6 +51,7 @@ Plain load(const data::Row* from);                       // its name; null is un
 Plain load(const models::RatePieces& from);
 Plain load(const BatchSlices& from);  // its number, or "auto"
 Plain load(const RowSlices& from);    // as well
+Plain load(const DenseSlices& from);  // as well
 Plain load(const std::vector<std::string>& from);
 void store(bool& to, const Plain& value);
 void store(int& to, const Plain& value);
@@ -66,6 +67,7 @@ void store(const data::Row*& to, const Plain& value);    // throws Error for an 
 void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be parsed
 void store(BatchSlices& to, const Plain& value);  // throws Error if it is neither a count nor auto
 void store(RowSlices& to, const Plain& value);    // as well
+void store(DenseSlices& to, const Plain& value);  // as well
 void store(std::vector<std::string>& to, const Plain& value);
 
 template <class Choice>

@@ -239,7 +239,8 @@ Compiled compile(const CompileRequest& caller_request, const RankContext& contex
                                   .slices = request.slices,
                                   .row_slices = request.row_slices,
                                   .fixed = fixed,
-                                  .is_on_host = request.is_on_host};
+                                  .is_on_host = request.is_on_host,
+                                  .dense_slices = request.dense_slices};
   if (const KernelTuning& tuning = context.backend.tuning; tuning.node_seconds) {
     options.seconds = [&](const std::string& key, const Op& op, const Signature& signature) {
       return tuning.node_seconds(context.kernels, key, op, signature);

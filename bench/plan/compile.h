@@ -37,6 +37,7 @@ struct CompileRequest {
   std::optional<std::size_t> bucket_bytes;  // of an update; nothing: default_bucket_bytes()
   std::int64_t slices = 1;                  // of the batch, at most one for each example
   std::int64_t row_slices = 1;              // of images along their rows
+  std::int64_t dense_slices = 1;            // of dense layers with weights on the host
   layers::IsOnHost is_on_host = {};         // of layers::PipelineOptions
   int rank = 0, ranks = 1;                  // among the ranks that exchange gradients
 };

@@ -80,15 +80,17 @@ Phase main_phase(const Job& job) {
 }
 
 Sizes sizes_of(const Job& job) {
+  const LmsFlags& flags = job.config->lms;
+  const bool are_on_host = flags.enabled && job.trains() && flags.variables == LmsVariables::on;
   const Sizes sizes{.batch = job.batch.per_device,
                     .eval_batch = job.eval_batch.per_device,
                     .image_size = job.image_size,
-                    .slices = slices_of(job.config->lms, job.config->lms.slices.count),
-                    .row_slices = slices_of(job.config->lms, job.config->lms.row_slices.count),
-                    .host_variables = job.config->lms.enabled && job.trains() &&
-                                      job.config->lms.variables == LmsVariables::on};
-  const LmsFlags& lms = job.config->lms;
-  return lms.enabled && lms.plan_file ? with_plan(sizes, load_plan_sizes(*lms.plan_file)) : sizes;
+                    .slices = slices_of(flags, flags.slices.count),
+                    .row_slices = slices_of(flags, flags.row_slices.count),
+                    .dense_slices = are_on_host ? slices_of(flags, flags.dense_slices.count) : 1,
+                    .host_variables = are_on_host};
+  return flags.enabled && flags.plan_file ? with_plan(sizes, load_plan_sizes(*flags.plan_file))
+                                          : sizes;
 }
 
 Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
@@ -96,6 +98,7 @@ Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
   sizes.bucket_bytes = plan.bucket_bytes;
   sizes.slices = plan.slices;
   sizes.row_slices = plan.row_slices;
+  sizes.dense_slices = plan.dense_slices;
   sizes.host_variables = plan.host_variables;
   return sizes;
 }
@@ -127,6 +130,7 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
                     .bucket_bytes = sizes.bucket_bytes,
                     .slices = std::min(sizes.slices, batch),
                     .row_slices = sizes.row_slices,
+                    .dense_slices = sizes.dense_slices,
                     .is_on_host = on_host(sizes.host_variables, programs.main),
                     .rank = as_one ? 0 : context.rank,
                     .ranks = as_one ? 1 : context.ranks},

@@ -13,13 +13,13 @@ namespace cnn::bench {
 struct RankContext;
 
 // The sizes that determine a run's memory. eval_batch: of evaluations beside or instead of
-// training. max_fused_grad_add_bytes, bucket_bytes, slices, row_slices: of CompileRequest.
+// training. max_fused_grad_add_bytes, bucket_bytes, and all slices: of CompileRequest.
 // host_variables: the largest parameters lie on the host.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
   std::size_t max_fused_grad_add_bytes = layers::any_size;
   std::optional<std::size_t> bucket_bytes = {};
-  std::int64_t slices = 1, row_slices = 1;
+  std::int64_t slices = 1, row_slices = 1, dense_slices = 1;
   bool host_variables = false;
 };
 // Returns whether parameters of this job can lie on the host: a job that trains in f32 on one

@@ -205,6 +205,19 @@ std::string row_slicing_line(const layers::Slicing& slicing) {
           : "");
 }
 
+// Says how many dense layers compute in slices.
+std::string dense_slicing_line(const LmsReport& report) {
+  const layers::Slicing& slicing = report.slicing;
+  return slicing.is_dense_sliced()
+             ? fmt::format("[LMS][0] {} slices of the inputs of {} dense layers",
+                           slicing.dense_slices, slicing.dense_sliceable)
+             : fmt::format("[LMS][0] --lms_dense_slices={} acts on nothing: {}",
+                           slicing.dense_slices,
+                           report.host_variable_bytes > 0
+                               ? "no dense layer has weights on the host that slices could halve"
+                               : "all variables lie on the device");
+}
+
 }  // namespace
 
 LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
@@ -239,6 +252,7 @@ SavedPlan LmsPlanner::latest() const {
           .max_fused_grad_add_bytes = max_fused_grad_add_bytes_,
           .slices = slicing_.slices,
           .row_slices = slicing_.row_slices,
+          .dense_slices = slicing_.dense_slices,
           .host_variables = host_variable_bytes_ > 0,
           .budget = report_.budget,
           .peak = report_.peak,
@@ -394,6 +408,9 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
         "[LMS][0] {:.0f} MiB of variables lie on the host and are loaded and updated in slices",
         in_mib(report.host_variable_bytes)));
   }
+  if (report.slicing.dense_slices > 1) {
+    lines.push_back(dense_slicing_line(report));
+  }
   if (!report.active()) {
     lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
     lines.push_back(fmt::format("[LMS][0] budget {:.0f} MiB, need {:.0f} MiB",
@@ -451,6 +468,7 @@ Json lms_json(const LmsReport& report) {
           {"largest_join_bytes", join},
           {"slices", report.slicing.slices},
           {"row_slices", report.slicing.row_slices_made()},
+          {"dense_slices", report.slicing.is_dense_sliced() ? report.slicing.dense_slices : 1},
           {"host_variable_bytes", report.host_variable_bytes},
           {"sliced_operations", report.slicing.is_sliced() ? report.slicing.sliceable : 0},
           {"budget_bytes", report.budget},

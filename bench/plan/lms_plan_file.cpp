@@ -192,6 +192,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
                  .max_fused_grad_add_bytes = join_of(file),
                  .slices = slices_of(file, "slices"),
                  .row_slices = slices_of(file, "row_slices"),
+                 .dense_slices = slices_of(file, "dense_slices"),
                  .host_variables = host_variables_of(file),
                  .budget = bytes_of(file, "budget_bytes"),
                  .peak = bytes_of(file, "peak_bytes"),
@@ -294,6 +295,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"largest_join_bytes", join},
           {"slices", plan.slices},
           {"row_slices", plan.row_slices},
+          {"dense_slices", plan.dense_slices},
           {"host_variables", plan.host_variables},
           {"steps", std::move(steps)}};
 }
@@ -312,6 +314,7 @@ PlanSizes read_plan_sizes(const std::string& text) {
                      .max_fused_grad_add_bytes = join_of(file),
                      .slices = slices_of(file, "slices"),
                      .row_slices = slices_of(file, "row_slices"),
+                     .dense_slices = slices_of(file, "dense_slices"),
                      .host_variables = host_variables_of(file)};
   });
 }

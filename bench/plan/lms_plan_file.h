@@ -25,12 +25,13 @@ struct PlanOrigin {
 struct SavedPlan {
   std::string policy;
   std::size_t max_fused_grad_add_bytes =
-      layers::any_size;         // of the graph: see layers::PipelineOptions
-  std::int64_t slices = 1;      // of the batch, in its graph
-  std::int64_t row_slices = 1;  // of images along their rows
-  bool host_variables = false;  // of its graph: the largest parameters lie on the host
-  std::size_t budget = 0;       // of the plan's creation
-  std::size_t peak = 0;         // of the plan
+      layers::any_size;           // of the graph: see layers::PipelineOptions
+  std::int64_t slices = 1;        // of the batch, in its graph
+  std::int64_t row_slices = 1;    // of images along their rows
+  std::int64_t dense_slices = 1;  // of dense layers with weights on the host
+  bool host_variables = false;    // of its graph: the largest parameters lie on the host
+  std::size_t budget = 0;         // of the plan's creation
+  std::size_t peak = 0;           // of the plan
   std::size_t host = 0;
   std::size_t enough = 0;        // of plan_memory(): equal values give equal placements
   std::size_t bucket_bytes = 0;  // of the updates in the graph
@@ -56,7 +57,7 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 // The compile sizes with which the graph matches a plan, from a text or a file.
 struct PlanSizes {
   std::size_t bucket_bytes = 0, max_fused_grad_add_bytes = layers::any_size;
-  std::int64_t slices = 1, row_slices = 1;
+  std::int64_t slices = 1, row_slices = 1, dense_slices = 1;
   bool host_variables = false;
 };
 PlanSizes read_plan_sizes(const std::string& text);

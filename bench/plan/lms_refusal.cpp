@@ -70,6 +70,14 @@ std::string row_slices_advice(const LmsFlags& flags, const layers::Slicing& slic
                      std::min(std::max<std::int64_t>(8, 2 * slicing.row_slices), slicing.rows));
 }
 
+std::string dense_slices_advice(const LmsFlags& flags, const layers::Slicing& slicing) {
+  const bool are_chosen = !flags.dense_slices.count && flags.variants == LmsVariants::any;
+  if (are_chosen || slicing.dense_sliceable == 0 || slicing.dense_slices > 1) {
+    return {};
+  }
+  return "; --lms_dense_slices=8 may need less: it computes dense layers in slices";
+}
+
 }  // namespace
 
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
@@ -126,10 +134,11 @@ std::string slices_advice(const Job& job, const layers::Slicing& slicing) {
   const LmsFlags& flags = job.config->lms;
   const bool are_chosen = !flags.slices.count && flags.variants == LmsVariants::any;
   if (are_chosen || !slicing.is_worthwhile() || job.batch.per_device <= slicing.slices) {
-    return row_slices_advice(flags, slicing);
+    return row_slices_advice(flags, slicing) + dense_slices_advice(flags, slicing);
   }
-  return fmt::format("; --lms_slices={} may need less: it computes the batch in slices",
-                     std::min(std::max<std::int64_t>(8, 2 * slicing.slices), job.batch.per_device));
+  return fmt::format("; --lms_slices={} may need less: it computes the batch in slices{}",
+                     std::min(std::max<std::int64_t>(8, 2 * slicing.slices), job.batch.per_device),
+                     dense_slices_advice(flags, slicing));
 }
 
 }  // namespace cnn::bench

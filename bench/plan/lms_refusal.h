@@ -17,8 +17,8 @@ struct RankContext;
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
                         const LmsFlags& flags, const RankContext& context);
 
-// Returns the advice to compute the batch in more slices, where that may need less memory; else
-// nothing.
+// Returns the advice to compute the batch, images or dense layers in more slices, where that may
+// need less memory; else nothing.
 std::string slices_advice(const Job& job, const layers::Slicing& slicing);
 
 }  // namespace cnn::bench

@@ -189,18 +189,36 @@ LmsStep plan_forms(const Job& job, const RankContext& context, const Sizes& size
   return best;
 }
 
-// Returns the programs with their largest parameters on the host; nothing where the planner may not
-// choose that or no parameter is large enough.
-std::optional<Programs> with_host_variables(const Job& job, const RankContext& context,
-                                            Sizes& sizes) {
+// Returns the sizes of the same step with the largest parameters on the host, then with their dense
+// layers in slices too: the forms that the planner may choose beyond these sizes.
+std::vector<Sizes> hosted_forms(const Job& job, const RankContext& context, const Sizes& sizes) {
+  constexpr std::int64_t dense_slices = 8;
   const LmsFlags& flags = job.config->lms;
-  if (sizes.host_variables || flags.variables != LmsVariables::automatic || flags.plan_file ||
-      policy_of(flags) != "planned" || !may_host_variables(job, context)) {
-    return std::nullopt;
+  std::vector<Sizes> forms;
+  if (flags.plan_file || policy_of(flags) != "planned" || !may_host_variables(job, context) ||
+      (!sizes.host_variables && flags.variables != LmsVariables::automatic)) {
+    return forms;
   }
-  sizes.host_variables = true;
-  Programs programs = compile_programs(job, context, sizes);
-  return programs.variables().host_bytes() > 0 ? std::optional(std::move(programs)) : std::nullopt;
+  Sizes hosted = sizes;
+  hosted.host_variables = true;
+  if (!sizes.host_variables) {
+    forms.push_back(hosted);
+  }
+  if (!flags.dense_slices.count && flags.variants == LmsVariants::any) {
+    hosted.dense_slices = dense_slices;
+    forms.push_back(hosted);
+  }
+  return forms;
+}
+
+// Returns the programs of such a form; nothing where no parameter is large enough for it.
+std::optional<Programs> hosted_programs(const Job& job, const RankContext& context,
+                                        const Sizes& sizes, const Sizes& form) {
+  Programs programs = compile_programs(job, context, form);
+  const bool is_other =
+      form.dense_slices == sizes.dense_slices || programs.main.value().slicing.is_dense_sliced();
+  return is_other && programs.variables().host_bytes() > 0 ? std::optional(std::move(programs))
+                                                           : std::nullopt;
 }
 
 std::size_t min_bytes_of_forms(const Job& job, const RankContext& context, const Sizes& sizes,
@@ -223,17 +241,19 @@ std::size_t min_bytes_of_forms(const Job& job, const RankContext& context, const
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs) {
   LmsStep best = plan_forms(job, context, sizes, std::move(programs));
-  if (best.planner.report().fits) {
+  const LmsReport& first = best.planner.report();
+  if (first.fits && (!sizes.host_variables || !first.necessary)) {
     return best;
   }
-  Sizes hosted = sizes;
-  if (std::optional<Programs> moved = with_host_variables(job, context, hosted)) {
-    const LmsReport without = best.planner.report();
-    LmsStep step = plan_forms(job, context, hosted, *std::move(moved), &without);
-    if (is_better(step.planner.report(), without)) {
-      best = std::move(step);
+  for (const Sizes& form : hosted_forms(job, context, sizes)) {
+    if (std::optional<Programs> moved = hosted_programs(job, context, sizes, form)) {
+      const LmsReport without = best.planner.report();
+      LmsStep step = plan_forms(job, context, form, *std::move(moved), &without);
+      if (is_better(step.planner.report(), without)) {
+        best = std::move(step);
+      }
+      best.planner.include_form(without);
     }
-    best.planner.include_form(without);
   }
   return best;
 }
@@ -241,15 +261,16 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
 std::size_t min_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
                            Programs programs) {
   const std::size_t budget = LmsPlanner(*job.config, context, DeviceMemory{}).budget();
-  const std::size_t least = min_bytes_of_forms(job, context, sizes, std::move(programs), budget);
-  Sizes hosted = sizes;
-  if (least <= budget) {
-    return least;
+  std::size_t least = min_bytes_of_forms(job, context, sizes, std::move(programs), budget);
+  for (const Sizes& form : hosted_forms(job, context, sizes)) {
+    if (least <= budget) {
+      break;
+    }
+    if (std::optional<Programs> moved = hosted_programs(job, context, sizes, form)) {
+      least = std::min(least, min_bytes_of_forms(job, context, form, *std::move(moved), budget));
+    }
   }
-  std::optional<Programs> moved = with_host_variables(job, context, hosted);
-  return moved
-             ? std::min(least, min_bytes_of_forms(job, context, hosted, *std::move(moved), budget))
-             : least;
+  return least;
 }
 
 }  // namespace cnn::bench

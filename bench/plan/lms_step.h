@@ -33,9 +33,10 @@ struct LmsStep {
 // plan and are tried only if no form before them fits; with them alone a larger budget may be
 // slower than one in which nothing else fits. Where none of these fits, --lms_variables=auto also
 // plans all forms with the largest parameters on the host, to the same bits: a step of the same
-// network that fits without may be slower than this. The other forms do not depend on the budget,
-// and one is skipped only if its lower bound is not below the time of a plan already found, so that
-// more memory is never slower. References must outlive the result.
+// network that fits without may be slower than this. With --lms_dense_slices=auto and
+// --lms_variants=any these are also planned with their dense layers in 8 slices. The other forms do
+// not depend on the budget, and one is skipped only if its lower bound is not below the time of a
+// plan already found, so that more memory is never slower. References must outlive the result.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 

@@ -19,7 +19,7 @@ namespace {
 // then has the key of its input.
 bool keeps_values(const Graph& graph, const Node& node) {
   if (const auto* load = dynamic_cast<const layers::LoadVariable*>(node.op.get())) {
-    return !load->count;
+    return !load->slice;
   }
   if (dynamic_cast<const layers::Convert*>(node.op.get()) == nullptr) {
     return false;

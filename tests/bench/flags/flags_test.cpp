@@ -270,7 +270,7 @@ TEST(Flags, TakeANumberOfSlicesOrLeaveItToThePlanner) {
               Contains(HasSubstr("slices with --lms_variants=any only")));
   EXPECT_THAT(
       parse({"--lms", "--lms_variants=any"}).notices,
-      Contains(HasSubstr("--lms_variants acts with --lms_slices=auto or --lms_row_slices=auto")));
+      Contains(HasSubstr("--lms_variants acts with --lms_slices=auto, --lms_row_slices=auto or")));
   for (const char* count : {"0", "-2", "1025", "2.5", "many", ""}) {
     EXPECT_THAT(refusal({"--lms", std::string("--lms_slices=") + count}),
                 HasSubstr("it takes auto, or a whole number from 1 to 1024"));
@@ -292,6 +292,24 @@ TEST(Flags, TakeANumberOfSlicesOfRowsOrLeaveItToThePlanner) {
               HasSubstr("--lms_row_slices=0: it takes auto, or a whole number from 1 to 1024"));
   EXPECT_THAT(refusal({"--lms", "--lms_plan_file=p.json", "--lms_row_slices=2"}),
               HasSubstr("drop --lms_row_slices"));
+}
+
+TEST(Flags, TakeANumberOfSlicesOfDenseLayersOrLeaveItToThePlanner) {
+  EXPECT_EQ(parse({"--lms"}).config.lms.dense_slices.count, 1);
+  const CommandLine eight = parse({"--lms", "--lms_dense_slices=8", "--lms_variables=on"});
+  EXPECT_EQ(eight.config.lms.dense_slices.count, 8);
+  EXPECT_THAT(eight.notices, IsEmpty());
+  const CommandLine any = parse({"--lms", "--lms_dense_slices=auto", "--lms_variants=any"});
+  EXPECT_FALSE(any.config.lms.dense_slices.count);
+  EXPECT_THAT(any.notices, IsEmpty());
+  EXPECT_THAT(parse({"--lms", "--lms_dense_slices=auto"}).notices,
+              Contains(HasSubstr("--lms_dense_slices=auto slices with --lms_variants=any only")));
+  EXPECT_THAT(parse({"--lms", "--lms_dense_slices=8"}).notices,
+              Contains(HasSubstr("--lms_dense_slices acts on variables on the host")));
+  EXPECT_THAT(refusal({"--lms", "--lms_dense_slices=0"}),
+              HasSubstr("--lms_dense_slices=0: it takes auto, or a whole number from 1 to 1024"));
+  EXPECT_THAT(refusal({"--lms", "--lms_plan_file=p.json", "--lms_dense_slices=2"}),
+              HasSubstr("drop --lms_dense_slices"));
 }
 
 TEST(Flags, SimulateAGpuThatNeedNotBeThere) {

@@ -48,8 +48,9 @@ TEST(SuiteScript, KeepsTheCommasOfFlagsThatTakeListsOrFreeText) {
   for (std::string word; words >> word;) {
     kept.insert(word);
   }
-  const std::set<std::string> swept{"model",     "data_name",  "simulate",      "all_reduce_spec",
-                                    "comm_algo", "lms_slices", "lms_row_slices"};
+  const std::set<std::string> swept{"model",           "data_name",       "simulate",
+                                    "all_reduce_spec", "comm_algo",       "lms_slices",
+                                    "lms_row_slices",  "lms_dense_slices"};
   for (const FlagGroup& group : flag_groups()) {
     for (const Flag& flag : group.flags) {
       const std::string name(flag.name);

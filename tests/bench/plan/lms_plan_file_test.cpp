@@ -27,6 +27,7 @@ class PlanFileTest : public testing::Test {
   SavedPlan saved{.policy = "planned",
                   .slices = 4,
                   .row_slices = 3,
+                  .dense_slices = 5,
                   .host_variables = true,
                   .budget = 4000,
                   .peak = 3000,
@@ -59,6 +60,8 @@ TEST_F(PlanFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.row_slices, 3);
   EXPECT_EQ(read_plan_sizes(text).slices, 4);
   EXPECT_EQ(read_plan_sizes(text).row_slices, 3);
+  EXPECT_EQ(read.dense_slices, 5);
+  EXPECT_EQ(read_plan_sizes(text).dense_slices, 5);
   EXPECT_TRUE(read.host_variables);
   EXPECT_TRUE(read_plan_sizes(text).host_variables);
   EXPECT_EQ(read.budget, 4000U);
@@ -109,9 +112,11 @@ TEST_F(PlanFileTest, ComputesTheWholeBatchIfAnOlderProgramWroteIt) {
   Json older = Json::parse(text);
   older.erase("slices");
   older.erase("row_slices");
+  older.erase("dense_slices");
   EXPECT_EQ(read_plan(older.dump(), origin, graph).slices, 1);
   EXPECT_EQ(read_plan_sizes(older.dump()).slices, 1);
   EXPECT_EQ(read_plan_sizes(older.dump()).row_slices, 1);
+  EXPECT_EQ(read_plan_sizes(older.dump()).dense_slices, 1);
 }
 
 TEST_F(PlanFileTest, HasVariablesOnTheDeviceIfAnOlderProgramWroteIt) {

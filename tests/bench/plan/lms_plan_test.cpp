@@ -245,6 +245,22 @@ TEST(LmsLines, SayHowMuchOfTheStepComputesRowsOfImages) {
                        "operation needs whole images"));
 }
 
+TEST(LmsLines, SayHowManyDenseLayersComputeInSlices) {
+  LmsReport report = report_of_gib(2);
+  EXPECT_EQ(lms_json(report)["dense_slices"], 1);
+  report.slicing.dense_slices = 8;
+  EXPECT_THAT(lms_lines(report, 0), Contains("[LMS][0] --lms_dense_slices=8 acts on nothing: all "
+                                             "variables lie on the device"));
+  report.host_variable_bytes = 1 << 20;
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] --lms_dense_slices=8 acts on nothing: no dense layer has weights "
+                       "on the host that slices could halve"));
+  EXPECT_EQ(lms_json(report)["dense_slices"], 1);
+  report.slicing.dense_sliceable = 2;
+  EXPECT_THAT(lms_lines(report, 0), Contains("[LMS][0] 8 slices of the inputs of 2 dense layers"));
+  EXPECT_EQ(lms_json(report)["dense_slices"], 8);
+}
+
 TEST(LmsLines, SayHowManyVariablesLieOnTheHost) {
   LmsReport report = report_of_gib(2);
   EXPECT_THAT(lms_lines(report, 0), testing::Not(Contains(HasSubstr("on the host"))));

@@ -147,6 +147,18 @@ TEST(SlicesAdvice, NamesSlicesOfRowsWhereTheBatchHasNoMore) {
   EXPECT_EQ(slices_advice(advised.job, slicing), "") << "only half of the nodes compute rows";
 }
 
+TEST(SlicesAdvice, NamesSlicesOfDenseLayersWhoseWeightsLieOnTheHost) {
+  AdvisedJob advised;
+  layers::Slicing slicing{.slices = 32, .sliceable = 9, .forward_nodes = 10, .dense_sliceable = 2};
+  EXPECT_THAT(slices_advice(advised.job, slicing), HasSubstr("--lms_dense_slices=8 may need less"));
+  slicing.slices = 1;
+  EXPECT_THAT(slices_advice(advised.job, slicing),
+              AllOf(HasSubstr("--lms_slices=8 may"), HasSubstr("--lms_dense_slices=8 may")));
+  slicing = {.slices = 32, .sliceable = 9, .forward_nodes = 10, .dense_slices = 8};
+  slicing.dense_sliceable = 2;
+  EXPECT_EQ(slices_advice(advised.job, slicing), "");
+}
+
 TEST(LmsRefusal, AsksForADiskOrForALargerOne) {
   RefusedPlan refused;
   refused.report.host = 41 * refusal_mib;

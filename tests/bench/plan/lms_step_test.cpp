@@ -176,6 +176,35 @@ TEST(LmsStep, PutsVariablesOnTheHostOnlyWhereNothingElseFits) {
   }
 }
 
+// The weights of the largest dense layer, or their gradient, take 392 MiB.
+TEST(LmsStep, ComputesDenseLayersInSlicesOnlyWhereVariablesLieOnTheHostAndTheFlagsLetIt) {
+  LimitedStep hosted(in_eight, 100), any(in_eight, 100);
+  for (LimitedStep* const step : {&hosted, &any}) {
+    step->config.lms.variables = LmsVariables::automatic;
+  }
+  any.config.lms.dense_slices.count.reset();
+  const std::size_t whole = min_bytes(hosted), sliced = min_bytes(any);
+  EXPECT_LT(sliced + (std::size_t{200} << 20U), whole);
+  double seconds = std::numeric_limits<double>::infinity();
+  constexpr std::size_t mib = std::size_t{1} << 20U;
+  for (const std::size_t limit : {sliced / mib + 1, whole / mib + 1}) {
+    LimitedStep step(in_eight, static_cast<int>(limit));
+    step.config.lms.variables = LmsVariables::automatic;
+    step.config.lms.dense_slices.count.reset();
+    const LmsStep planned = step.planned();
+    const LmsReport& report = planned.planner.report();
+    ASSERT_TRUE(report.fits) << limit;
+    EXPECT_LE(report.predicted_seconds, seconds) << limit;
+    EXPECT_LE(report.lower_bound_seconds, report.predicted_seconds * (1 + 1e-9)) << limit;
+    seconds = report.predicted_seconds;
+    EXPECT_EQ(planned.planner.latest().dense_slices > 1, report.slicing.is_dense_sliced());
+    EXPECT_TRUE(report.slicing.is_dense_sliced() || limit * mib >= whole) << limit;
+    EXPECT_TRUE(!report.slicing.is_dense_sliced() || report.host_variable_bytes > 0) << limit;
+  }
+  any.config.lms.variants = LmsVariants::same;
+  EXPECT_EQ(min_bytes(any), whole);
+}
+
 // Loads and stores take at least the time of the link, whatever the plan.
 TEST(LmsStep, BoundsTheTimeOfVariablesThatMove) {
   LimitedStep step(whole_batch, 2100);

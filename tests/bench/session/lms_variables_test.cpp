@@ -112,6 +112,23 @@ TEST(LmsVariables, OfAutoAreOnTheHostOnlyWhereNothingElseFits) {
   }
 }
 
+// Slices of dense layers change the order of sums: a tight budget has the bits of an ample one.
+TEST(LmsVariables, InSlicesOfDenseLayersKeepEveryBitNearTheFloor) {
+  const Words sliced{"--optimizer=momentum", "--lms_dense_slices=4", "--lms_verify"};
+  const TrainedWeights ample = train(on_host(sliced), enough);
+  const auto floor_of = [](const Words& flags) {
+    const std::size_t need = DeviceRun(on_host(flags), enough).session().memory().total();
+    DeviceRun run(on_host(flags), need - 64);
+    return run.session().lms()->floor;
+  };
+  const std::size_t floor = floor_of(sliced);
+  EXPECT_LT(floor + (std::size_t{6} << 20U), floor_of({"--optimizer=momentum"}));
+  const TrainedWeights tight = train(on_host(sliced), aligned(floor + floor / 64), 5);
+  EXPECT_GT(tight.host_variables, std::size_t{12} << 20U);
+  EXPECT_EQ(tight.losses, ample.losses);
+  EXPECT_TRUE(tight.checkpoint == ample.checkpoint);
+}
+
 // A checkpoint does not depend on where variables lie.
 TEST(LmsVariables, ResumeOnTheHostWhatWasTrainedOnTheDevice) {
   const tests::TemporaryFolder folder;
