@@ -10,6 +10,7 @@
 
 #include "runtime/divide_up.h"
 #include "runtime/linear_congruence.h"
+#include "runtime/skyline.h"
 
 namespace cnn {
 namespace {
@@ -162,7 +163,17 @@ class Search {
     }
   }
 
-  // Places intervals first that stagnates out; without progress, returns to the best order with a
+  // Continues from another placement. Placed in the order of their offsets into the lowest gaps,
+  // no interval lies higher than there.
+  void evaluate(const Placement& other) {
+    Order order(intervals_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return other.offsets[i]; });
+    lowest_ = true;
+    evaluate(order);
+  }
+
+  // Places intervals first that stick out; without progress, returns to the best order with a
   // few random swaps.
   void iterate() {
     constexpr int max_rounds_without_gain = 6;
@@ -195,26 +206,35 @@ class Search {
   LinearCongruence random_;
 };
 
-// Tries some orders, then rounds that place intervals first that stagnates out.
+// Tries some orders and rounds that place intervals first that stick out, then the skyline
+// heuristic, and more such rounds from its placement.
 Placement search(const std::vector<Interval>& intervals, std::size_t good_enough) {
-  constexpr std::size_t comparisons = 8'000'000;  // some 10 ms
-  constexpr std::size_t max_rounds = 2000;
+  constexpr std::size_t comparisons = 4'000'000, of_skyline = 6'000'000;  // some 5 and 10 ms
+  constexpr std::size_t max_rounds = 1000, most_of_skyline = 10'000;      // rounds; intervals
   const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
-  std::size_t rounds = std::clamp<std::size_t>(comparisons / of_one_round, 1, max_rounds);
+  const std::size_t all = std::clamp<std::size_t>(comparisons / of_one_round, 1, max_rounds);
+  std::size_t rounds = 0;
   Search search(intervals, good_enough);
   for (const Order& order : first_orders(intervals)) {
-    if (!search.is_done() && rounds > 0) {
+    if (!search.is_done() && rounds < all) {
       search.evaluate(order);
-      --rounds;
+      ++rounds;
     }
   }
-  for (; !search.is_done() && rounds > 0; --rounds) {
+  for (; !search.is_done() && rounds < all / 2; ++rounds) {
+    search.iterate();
+  }
+  if (!search.is_done() && !intervals.empty() && intervals.size() <= most_of_skyline) {
+    search.evaluate(place_by_skyline(intervals, good_enough, of_skyline));
+  }
+  for (; !search.is_done() && rounds < all; ++rounds) {
     search.iterate();
   }
   return search.best();
 }
 
-// Returns the smallest intervals with at most these bytes in total, the largest of them first.
+// Returns the smallest intervals with at most these bytes in total: first those that are live in
+// the step with the most bytes, which leaves them the least room, then the largest.
 Order crumbs_of(const std::vector<Interval>& intervals, std::size_t max_bytes) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -228,6 +248,11 @@ Order crumbs_of(const std::vector<Interval>& intervals, std::size_t max_bytes) {
   });
   order.erase(end, order.end());
   std::reverse(order.begin(), order.end());
+  const std::vector<std::size_t> live = load(intervals);
+  const auto fullest = static_cast<std::uint32_t>(std::ranges::max_element(live) - live.begin());
+  std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
+    return intervals[i].first <= fullest && fullest <= intervals[i].last;
+  });
   return order;
 }
 
@@ -258,16 +283,18 @@ Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
     return {};
   }
   const std::size_t bound = lower_bound(intervals);
-  // The search ends this close to the bound, or at the limit if that is closer.
-  const std::size_t slack = enough < bound ? bound / 1000 : std::min(bound / 1000, enough - bound);
+  const std::size_t slack = bound / 1000;  // the search ends this close to the bound
   const Order crumbs = crumbs_of(intervals, slack);
   const Order others = without(crumbs, intervals.size());
   std::vector<Interval> large;
   large.reserve(others.size());
   std::ranges::transform(others, std::back_inserter(large),
                          [&](std::uint32_t i) { return intervals[i]; });
-  // The smallest intervals come last and may exceed the goal.
-  const std::size_t goal = std::max(bound + slack, enough - std::min(enough, slack));
+  // The smallest intervals come last and may exceed the goal. Where the limit is as low as the
+  // bound, they fit only if the others lie as low as these can.
+  const bool is_tight = enough >= bound && enough - bound < slack;
+  const std::size_t goal =
+      std::max(is_tight ? lower_bound(large) : bound + slack, enough - std::min(enough, slack));
   const Placement found = search(large, goal);
   Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
   PlacedIntervals placed(intervals.size());

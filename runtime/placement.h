@@ -22,11 +22,11 @@ std::size_t lower_bound(const std::vector<Interval>& intervals);
 
 // Dynamic storage allocation: intervals that share a step do not overlap. The problem is NP-hard.
 // The heuristic tries several orders, puts each interval into the smallest or the lowest gap that
-// holds it, then repeats with the intervals that stuck out first. The smallest intervals, a
-// thousandth of the bytes, fill remaining gaps at the end. It stops near the lower bound, or at
-// `enough` bytes if that is more: a known limit ends the search sooner, and succeeds where a search
-// for the minimum would miss it. Deterministic; bounded work, about 10 ms for thousands of
-// intervals.
+// holds it, tries skylines (skyline.h), then repeats with the intervals that stuck out first. The
+// smallest intervals, a thousandth of the bytes, fill remaining gaps at the end. It stops near the
+// lower bound, or at `enough` bytes if that is more: a known limit ends the search sooner, and
+// succeeds where a search for the minimum would miss it. Deterministic; bounded work, about 10 ms
+// for thousands of intervals.
 Placement place(const std::vector<Interval>& intervals, std::size_t enough = 0);
 
 }  // namespace cnn

@@ -5,26 +5,13 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "tests/runtime/intervals.h"
+
 namespace cnn {
 namespace {
 
-// Makes an interval from its first step, its last step and its bytes.
-Interval interval(std::uint32_t first, std::uint32_t last, std::size_t bytes) {
-  return {.first = first, .last = last, .bytes = bytes};
-}
-
-void expect_disjoint(const std::vector<Interval>& intervals, const Placement& placement) {
-  for (std::size_t a = 0; a < intervals.size(); ++a) {
-    EXPECT_LE(placement.offsets[a] + intervals[a].bytes, placement.height);
-    for (std::size_t b = 0; b < a; ++b) {
-      const bool together =
-          intervals[a].first <= intervals[b].last && intervals[b].first <= intervals[a].last;
-      const bool share = placement.offsets[a] < placement.offsets[b] + intervals[b].bytes &&
-                         placement.offsets[b] < placement.offsets[a] + intervals[a].bytes;
-      EXPECT_FALSE(together && share) << a << " and " << b;
-    }
-  }
-}
+using tests::expect_disjoint;
+using tests::interval;
 
 TEST(LowerBound, IsTheMostThatLivesInOneStep) {
   EXPECT_EQ(lower_bound({}), 0U);

@@ -1,0 +1,197 @@
+#include "runtime/skyline.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "runtime/linear_congruence.h"
+
+namespace cnn {
+namespace {
+
+// Steps above which all bytes are free, from an offset on.
+struct Segment {
+  std::uint32_t first = 0, last = 0;
+  std::size_t offset = 0;
+};
+
+class Skyline {
+ public:
+  explicit Skyline(const std::vector<Interval>& intervals) : intervals_(intervals) {}
+
+  std::size_t comparisons() const { return comparisons_; }  // in all rounds
+
+  Placement place(const std::vector<double>& weights) {
+    start(weights);
+    Placement result{.offsets = std::vector<std::size_t>(intervals_.size())};
+    while (!left_.empty()) {
+      const std::size_t s = lowest();
+      const std::size_t position = first_that_fits(segments_[s]);
+      if (position == left_.size()) {
+        raise(s);
+        continue;
+      }
+      const std::uint32_t index = left_[position];
+      result.offsets[index] = segments_[s].offset;
+      result.height = std::max(result.height, segments_[s].offset + intervals_[index].bytes);
+      remove(position);
+      put(s, intervals_[index]);
+    }
+    return result;
+  }
+
+ private:
+  void start(const std::vector<double>& weights) {
+    left_.resize(intervals_.size());
+    std::iota(left_.begin(), left_.end(), 0U);
+    std::ranges::stable_sort(left_, std::ranges::greater(),
+                             [&](std::uint32_t i) { return weights[i]; });
+    firsts_.clear();
+    lasts_.clear();
+    for (const std::uint32_t i : left_) {
+      firsts_.push_back(intervals_[i].first);
+      lasts_.push_back(intervals_[i].last);
+    }
+    segments_ = {{.first = 0, .last = *std::ranges::max_element(lasts_), .offset = 0}};
+  }
+
+  std::size_t lowest() const {
+    return static_cast<std::size_t>(std::ranges::min_element(segments_, {}, &Segment::offset) -
+                                    segments_.begin());
+  }
+
+  // Returns a position among the intervals that are left; their number if none fits.
+  std::size_t first_that_fits(const Segment& segment) {
+    std::size_t position = 0;
+    while (position < left_.size() &&
+           (firsts_[position] < segment.first || lasts_[position] > segment.last)) {
+      ++position;
+    }
+    comparisons_ += position + 1;
+    return position;
+  }
+
+  // Keeps the order of the others: moving some kilobytes is cheaper than skipping what is placed.
+  void remove(std::size_t position) {
+    const auto at = static_cast<std::ptrdiff_t>(position);
+    left_.erase(left_.begin() + at);
+    firsts_.erase(firsts_.begin() + at);
+    lasts_.erase(lasts_.begin() + at);
+  }
+
+  // Fills the steps of a segment that nothing fits into, up to its lower neighbour.
+  void raise(std::size_t s) {
+    std::size_t to = std::numeric_limits<std::size_t>::max();
+    if (s > 0) {
+      to = segments_[s - 1].offset;
+    }
+    if (s + 1 < segments_.size()) {
+      to = std::min(to, segments_[s + 1].offset);
+    }
+    segments_[s].offset = to;
+    join(s > 0 ? s - 1 : 0, std::min(s + 1, segments_.size() - 1));
+  }
+
+  void put(std::size_t s, const Interval& interval) {
+    const Segment old = segments_[s];
+    std::vector<Segment> parts;
+    if (old.first < interval.first) {
+      parts.push_back({old.first, interval.first - 1, old.offset});
+    }
+    parts.push_back({interval.first, interval.last, old.offset + interval.bytes});
+    if (interval.last < old.last) {
+      parts.push_back({interval.last + 1, old.last, old.offset});
+    }
+    const auto at = segments_.begin() + static_cast<std::ptrdiff_t>(s);
+    *at = parts.front();
+    segments_.insert(at + 1, parts.begin() + 1, parts.end());
+    join(s > 0 ? s - 1 : 0, std::min(s + parts.size(), segments_.size() - 1));
+  }
+
+  // Joins neighbours of equal offset among the segments from `begin` to `end`.
+  void join(std::size_t begin, std::size_t end) {
+    for (std::size_t s = end; s > begin; --s) {
+      if (segments_[s].offset == segments_[s - 1].offset) {
+        segments_[s - 1].last = segments_[s].last;
+        segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(s));
+      }
+    }
+  }
+
+  const std::vector<Interval>& intervals_;
+  // The intervals that are not placed yet, by weight: index, first and last step. Separate arrays,
+  // since nearly all time goes into scanning them.
+  std::vector<std::uint32_t> left_, firsts_, lasts_;
+  std::vector<Segment> segments_;  // of all steps, ascending
+  std::size_t comparisons_ = 0;
+};
+
+class Weights {
+ public:
+  explicit Weights(const std::vector<Interval>& intervals) : intervals_(intervals) {}
+
+  const std::vector<double>& values() const { return values_; }
+
+  // Begins anew with the next kind of weights; after the first time, changes each by a random
+  // factor.
+  void restart() {
+    values_.clear();
+    for (const Interval& interval : intervals_) {
+      const auto steps = static_cast<double>(interval.last - interval.first + 1);
+      const auto bytes = static_cast<double>(interval.bytes);
+      const double weight = starts_ % 3 == 0 ? bytes * steps : starts_ % 3 == 1 ? bytes : steps;
+      values_.push_back(starts_ == 0 ? weight : weight * factor());
+    }
+    ++starts_;
+  }
+
+  // Raises the weights of the intervals that stick out above the goal.
+  void raise(const Placement& placement, std::size_t goal) {
+    constexpr double more = 1.5;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (placement.offsets[i] + intervals_[i].bytes > goal) {
+        values_[i] *= more;
+      }
+    }
+  }
+
+ private:
+  double factor() {
+    constexpr double least = 0.7, span = 0.6, parts = 1024;
+    return least + span * static_cast<double>(random_.next() % 1024) / parts;
+  }
+
+  const std::vector<Interval>& intervals_;
+  std::vector<double> values_;
+  int starts_ = 0;
+  LinearCongruence random_;
+};
+
+}  // namespace
+
+Placement place_by_skyline(const std::vector<Interval>& intervals, std::size_t goal,
+                           std::size_t max_comparisons) {
+  constexpr int rounds_of_one_start = 30;
+  Placement best;
+  if (intervals.empty()) {
+    return best;
+  }
+  Skyline skyline(intervals);
+  Weights weights(intervals);
+  best.height = std::numeric_limits<std::size_t>::max();
+  for (int round = 0; best.height > goal && skyline.comparisons() <= max_comparisons; ++round) {
+    if (round % rounds_of_one_start == 0) {
+      weights.restart();
+    }
+    Placement found = skyline.place(weights.values());
+    weights.raise(found, goal);
+    if (found.height < best.height) {
+      best = std::move(found);
+    }
+  }
+  return best;
+}
+
+}  // namespace cnn
