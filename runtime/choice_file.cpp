@@ -70,9 +70,11 @@ bool read_seconds(std::string_view text, double& into) {
 ChoiceFile::ChoiceFile(std::filesystem::path file, Owner owner, bool may_create)
     : file_(std::move(file)), owner_(std::move(owner)) {
   check_is_file(file_);
+  errno = 0;
   std::ifstream in(file_);
   if (!in) {
-    check(may_create && !std::filesystem::exists(file_),
+    // Looking for the file again would find one that another process has made in between.
+    check(may_create && errno == ENOENT,
           "cannot read the plan cache " + file_.string() + "; --tune makes one");
     return;
   }
