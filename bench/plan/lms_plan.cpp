@@ -209,8 +209,9 @@ std::string row_slicing_line(const layers::Slicing& slicing) {
 std::string dense_slicing_line(const LmsReport& report) {
   const layers::Slicing& slicing = report.slicing;
   return slicing.is_dense_sliced()
-             ? fmt::format("[LMS][0] {} slices of the inputs of {} dense layers",
-                           slicing.dense_slices, slicing.dense_sliceable)
+             ? fmt::format("[LMS][0] {} slices of the inputs of {} dense layer{}",
+                           slicing.dense_slices, slicing.dense_sliceable,
+                           slicing.dense_sliceable == 1 ? "" : "s")
              : fmt::format("[LMS][0] --lms_dense_slices={} acts on nothing: {}",
                            slicing.dense_slices,
                            report.host_variable_bytes > 0

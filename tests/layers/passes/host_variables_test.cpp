@@ -8,44 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "layers/cpu/kernels.h"
 #include "layers/dense.h"
 #include "layers/host_variable.h"
 #include "layers/loss.h"
 #include "layers/operands.h"
 #include "layers/passes/pipeline.h"
 #include "layers/passes/rewriter.h"
-#include "runtime/cpu/reference_kernel.h"
 #include "runtime/program.h"
 #include "runtime/variables.h"
+#include "tests/layers/cpu_table.h"
 #include "tests/layers/running_graph.h"
 
 namespace cnn::layers {
 namespace {
 
+using tests::cpu_table;
+using tests::plain_table;
 using tests::RunningGraph;
 
 constexpr std::int64_t inputs = 1200, units = 1000;  // 4.6 MiB of weights: two slices
-
-const KernelTable& cpu_table() {
-  static const KernelTable table = [] {
-    KernelTable made;
-    cpu::add_kernels(made);
-    add_reference(made);
-    return made;
-  }();
-  return table;
-}
-
-// Returns the loops that define the ops, which no processor asks other orders of weights for.
-const KernelTable& plain_table() {
-  static const KernelTable table = [] {
-    KernelTable made;
-    add_reference(made);
-    return made;
-  }();
-  return table;
-}
 
 bool is_large(const TensorInfo& info) { return info.desc.bytes() >= std::size_t{4} << 20U; }
 

@@ -7,19 +7,12 @@
 #include "layers/elementwise.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
-#include "runtime/cpu/reference_kernel.h"
+#include "tests/layers/cpu_table.h"
 
 namespace cnn::layers {
 namespace {
 
-const KernelTable& plain_table() {
-  static const KernelTable table = [] {
-    KernelTable made;
-    add_reference(made);
-    return made;
-  }();
-  return table;
-}
+using tests::plain_table;
 
 bool always(const TensorInfo& /*info*/) { return true; }
 

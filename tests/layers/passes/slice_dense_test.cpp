@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "layers/batch_slice.h"
-#include "layers/cpu/kernels.h"
 #include "layers/dense.h"
 #include "layers/elementwise.h"
 #include "layers/host_variable.h"
@@ -17,29 +16,20 @@
 #include "layers/passes/layout.h"
 #include "layers/passes/pipeline.h"
 #include "layers/passes/rewriter.h"
-#include "runtime/cpu/reference_kernel.h"
 #include "runtime/program.h"
 #include "runtime/variables.h"
+#include "tests/layers/cpu_table.h"
 #include "tests/layers/running_graph.h"
 
 namespace cnn::layers {
 namespace {
 
+using tests::cpu_table;
 using tests::RunningGraph;
 
 // The weights of the first layer have three slices of whole sums of squares at most, those of the
 // second one two.
 constexpr std::int64_t inputs = 1200, units = 1000, most_slices = 1000;
-
-const KernelTable& cpu_table() {
-  static const KernelTable table = [] {
-    KernelTable made;
-    cpu::add_kernels(made);
-    add_reference(made);
-    return made;
-  }();
-  return table;
-}
 
 bool is_large(const TensorInfo& info) { return info.desc.bytes() >= std::size_t{4} << 20U; }
 
