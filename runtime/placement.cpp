@@ -210,24 +210,25 @@ class Search {
 // heuristic, and more such rounds from its placement.
 Placement search(const std::vector<Interval>& intervals, std::size_t good_enough) {
   constexpr std::size_t comparisons = 4'000'000, of_skyline = 6'000'000;  // some 5 and 10 ms
-  constexpr std::size_t max_rounds = 1000, most_of_skyline = 10'000;      // rounds; intervals
+  constexpr std::size_t max_rounds = 1000;
+  constexpr std::size_t max_intervals = 10'000;  // of the skyline, whose rounds take longer
   const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
-  const std::size_t all = std::clamp<std::size_t>(comparisons / of_one_round, 1, max_rounds);
+  const std::size_t all_rounds = std::clamp<std::size_t>(comparisons / of_one_round, 1, max_rounds);
   std::size_t rounds = 0;
   Search search(intervals, good_enough);
   for (const Order& order : first_orders(intervals)) {
-    if (!search.is_done() && rounds < all) {
+    if (!search.is_done() && rounds < all_rounds) {
       search.evaluate(order);
       ++rounds;
     }
   }
-  for (; !search.is_done() && rounds < all / 2; ++rounds) {
+  for (; !search.is_done() && rounds < all_rounds / 2; ++rounds) {
     search.iterate();
   }
-  if (!search.is_done() && !intervals.empty() && intervals.size() <= most_of_skyline) {
+  if (!search.is_done() && !intervals.empty() && intervals.size() <= max_intervals) {
     search.evaluate(place_by_skyline(intervals, good_enough, of_skyline));
   }
-  for (; !search.is_done() && rounds < all; ++rounds) {
+  for (; !search.is_done() && rounds < all_rounds; ++rounds) {
     search.iterate();
   }
   return search.best();

@@ -1,6 +1,7 @@
 #include "runtime/skyline.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -96,18 +97,19 @@ class Skyline {
 
   void put(std::size_t s, const Interval& interval) {
     const Segment old = segments_[s];
-    std::vector<Segment> parts;
+    std::array<Segment, 3> parts;
+    std::size_t count = 0;
     if (old.first < interval.first) {
-      parts.push_back({old.first, interval.first - 1, old.offset});
+      parts[count++] = {old.first, interval.first - 1, old.offset};
     }
-    parts.push_back({interval.first, interval.last, old.offset + interval.bytes});
+    parts[count++] = {interval.first, interval.last, old.offset + interval.bytes};
     if (interval.last < old.last) {
-      parts.push_back({interval.last + 1, old.last, old.offset});
+      parts[count++] = {interval.last + 1, old.last, old.offset};
     }
     const auto at = segments_.begin() + static_cast<std::ptrdiff_t>(s);
-    *at = parts.front();
-    segments_.insert(at + 1, parts.begin() + 1, parts.end());
-    join(s > 0 ? s - 1 : 0, std::min(s + parts.size(), segments_.size() - 1));
+    *at = parts[0];
+    segments_.insert(at + 1, parts.begin() + 1, parts.begin() + static_cast<std::ptrdiff_t>(count));
+    join(s > 0 ? s - 1 : 0, std::min(s + count, segments_.size() - 1));
   }
 
   // Joins neighbours of equal offset among the segments from `begin` to `end`.
@@ -141,7 +143,8 @@ class Weights {
     for (const Interval& interval : intervals_) {
       const auto steps = static_cast<double>(interval.last - interval.first + 1);
       const auto bytes = static_cast<double>(interval.bytes);
-      const double weight = starts_ % 3 == 0 ? bytes * steps : starts_ % 3 == 1 ? bytes : steps;
+      const std::array<double, 3> kinds{bytes * steps, bytes, steps};
+      const double weight = kinds[starts_ % kinds.size()];
       values_.push_back(starts_ == 0 ? weight : weight * factor());
     }
     ++starts_;
@@ -159,13 +162,14 @@ class Weights {
 
  private:
   double factor() {
-    constexpr double least = 0.7, span = 0.6, parts = 1024;
-    return least + span * static_cast<double>(random_.next() % 1024) / parts;
+    constexpr double least = 0.7, span = 0.6;
+    constexpr std::size_t parts = 1024;
+    return least + span * static_cast<double>(random_.next() % parts) / parts;
   }
 
   const std::vector<Interval>& intervals_;
   std::vector<double> values_;
-  int starts_ = 0;
+  std::size_t starts_ = 0;
   LinearCongruence random_;
 };
 
