@@ -19,6 +19,9 @@ namespace cnn::layers {
 
 // Elements of a variable for which an UpdateSlice adds up one sum of squares.
 inline constexpr std::int64_t elements_per_sum = 8192;
+// A slice that begins at a multiple of so many elements begins where the kernels of all devices
+// begin a sum: then the sum of all slices has the bits of that of the whole parameter.
+inline constexpr std::int64_t elements_per_part = 16384;
 
 // Returns the elements in memory of an f32 tensor, with the padding of its layout.
 std::int64_t stored_floats(const TensorDesc& desc);

@@ -177,6 +177,7 @@ class SliceUpdate {
 
   void operator()(const Operands& o) const {
     static_assert(part_elements % elements_per_sum == 0, "a part has whole sums");
+    static_assert(elements_per_part % part_elements == 0, "slices have whole parts");
     auto* const sums = reinterpret_cast<double*>(o.out[0].data);
     std::fill_n(sums, o.out[0].desc.bytes() / sizeof(double), 0.0);
     std::size_t at = 0;

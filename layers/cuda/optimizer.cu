@@ -340,6 +340,7 @@ class SliceUpdate {
 
   void operator()(Stream& stream, const Operands& o) const {
     static_assert(chunk_elements == elements_per_sum, "a chunk has one sum");
+    static_assert(elements_per_part % chunk_elements == 0, "slices have whole chunks");
     bucket_.update(stream, o, data_of<double>(o.out[0]), nullptr);
   }
 

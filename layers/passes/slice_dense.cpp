@@ -25,13 +25,13 @@ struct Rows {
   std::int64_t first = 0, count = 0;
 };
 
-// Returns the slices of weights [K, M]: of equal numbers of rows but for the last. A slice begins
-// where an update begins a new sum of squares, so that slices change no bit of the sum of all.
+// Returns the slices of weights [K, M]: of equal numbers of rows but for the last. Each begins at a
+// multiple of elements_per_part, so that slices change no bit of the sum of squares of all.
 std::vector<Rows> slices_of(const Shape& weights, std::int64_t slices) {
   const std::int64_t rows = weights[0];
-  const std::int64_t whole_sums =
-      elements_per_sum / std::gcd(elements_per_sum, std::max<std::int64_t>(weights[1], 1));
-  const std::int64_t count = round_up(divide_up(rows, slices), whole_sums);
+  const std::int64_t rows_of_whole_parts =
+      elements_per_part / std::gcd(elements_per_part, weights[1]);
+  const std::int64_t count = round_up(divide_up(rows, slices), rows_of_whole_parts);
   std::vector<Rows> result;
   for (std::int64_t first = 0; first < rows; first += count) {
     result.push_back({.first = first, .count = std::min(count, rows - first)});

@@ -27,9 +27,8 @@ namespace {
 using tests::cpu_table;
 using tests::RunningGraph;
 
-// The weights of the first layer have three slices of whole sums of squares at most, those of the
-// second one two.
-constexpr std::int64_t inputs = 1200, units = 1000, most_slices = 1000;
+// The weights take 6.3 and 5 MiB.
+constexpr std::int64_t inputs = 1280, units = 1024, slices = 3;
 
 bool is_large(const TensorInfo& info) { return info.desc.bytes() >= std::size_t{4} << 20U; }
 
@@ -73,7 +72,7 @@ void expect_near(const TensorView& one, const TensorView& other, float tolerance
 TEST(SliceDense, KeepsWhatIsTrainedToRounding) {
   Graph graph;
   append_network(graph, true);
-  const SlicedDense sliced = slice_dense(graph, is_large, most_slices);
+  const SlicedDense sliced = slice_dense(graph, is_large, slices);
   EXPECT_EQ(sliced.weights, 2U);
   RunningGraph before({.step = laid_out(graph), .prologue = nullptr}, cpu_table());
   RunningGraph after({.step = laid_out(*sliced.rewritten.graph), .prologue = nullptr}, cpu_table());
@@ -99,19 +98,19 @@ TEST(SliceDense, KeepsWhatIsTrainedToRounding) {
 TEST(SliceDense, ComputesEachSliceByItself) {
   Graph graph;
   append_network(graph, true);
-  const std::shared_ptr<Graph> sliced = slice_dense(graph, is_large, most_slices).rewritten.graph;
-  EXPECT_EQ(count<Dense>(*sliced), 3U + 2U + 1U);
-  EXPECT_EQ(count<DenseBackwardWeights>(*sliced), 3U + 2U + 1U);
-  EXPECT_EQ(count<DenseBackwardData>(*sliced), 2U + 1U) << "images need no gradient";
-  EXPECT_EQ(count<Add>(*sliced), 2U + 1U);
-  EXPECT_EQ(count<SliceBatch>(*sliced), 3U + 2U + 2U);
+  const std::shared_ptr<Graph> sliced = slice_dense(graph, is_large, slices).rewritten.graph;
+  EXPECT_EQ(count<Dense>(*sliced), 3U + 3U + 1U);
+  EXPECT_EQ(count<DenseBackwardWeights>(*sliced), 3U + 3U + 1U);
+  EXPECT_EQ(count<DenseBackwardData>(*sliced), 3U + 1U) << "images need no gradient";
+  EXPECT_EQ(count<Add>(*sliced), 2U + 2U);
+  EXPECT_EQ(count<SliceBatch>(*sliced), 3U + 3U + 3U);
   for (const Node& node : sliced->nodes()) {
     if (as<SliceBatch>(node) != nullptr) {
       const std::int64_t elements = sliced->info(node.outputs[0]).desc.shape.elements();
       const TensorId w = node.inputs[0];
       const bool is_last = as<SliceBatch>(node)->first + as<SliceBatch>(node)->count ==
                            sliced->info(w).desc.shape[0];
-      EXPECT_TRUE(is_last || elements % elements_per_sum == 0) << elements;
+      EXPECT_TRUE(is_last || elements % elements_per_part == 0) << elements;
     }
   }
 }
@@ -165,7 +164,7 @@ TEST(SliceDense, KeepsLayersWhoseWeightsOrGradientsOthersRead) {
 TEST(SliceDense, OnTheHostKeepsEveryBit) {
   Graph graph;
   append_network(graph, true);
-  const std::shared_ptr<Graph> sliced = slice_dense(graph, is_large, most_slices).rewritten.graph;
+  const std::shared_ptr<Graph> sliced = slice_dense(graph, is_large, slices).rewritten.graph;
   const std::shared_ptr<Graph> on_device = laid_out(*sliced);
   const std::shared_ptr<Graph> on_host =
       place_variables_on_host(*on_device, cpu_table(), is_large).graph;
@@ -207,7 +206,7 @@ std::size_t arena_of(std::int64_t dense_slices) {
 
 TEST(SliceDense, LeavesNoGradientWholeOnTheDevice) {
   constexpr auto largest = static_cast<std::size_t>(inputs * inputs) * sizeof(float);
-  EXPECT_LT(arena_of(most_slices) + largest / 3, arena_of(1));
+  EXPECT_LT(arena_of(slices) + largest / 3, arena_of(1));
 }
 
 }  // namespace
