@@ -64,9 +64,9 @@ constexpr NoEffectRule no_dense_variants{
     "another order; --lms_dense_slices=N slices without"};
 constexpr NoEffectRule no_host_variables{
     [](const Config& c) {
-      const LmsVariables needed =
-          c.lms.dense_slices.count ? LmsVariables::on : LmsVariables::automatic;
-      return c.lms.enabled && c.lms.variables != needed && c.lms.variables != LmsVariables::on;
+      const bool may_choose =
+          c.lms.variables == LmsVariables::automatic && !c.lms.dense_slices.count;
+      return c.lms.enabled && c.lms.variables != LmsVariables::on && !may_choose;
     },
     "--lms_dense_slices acts on variables on the host: with --lms_variables=on, and as auto with "
     "--lms_variables=auto too"};

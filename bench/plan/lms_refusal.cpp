@@ -75,7 +75,8 @@ std::string dense_slices_advice(const LmsFlags& flags, const layers::Slicing& sl
   if (are_chosen || slicing.dense_sliceable == 0 || slicing.dense_slices > 1) {
     return {};
   }
-  return "; --lms_dense_slices=8 may need less: it computes dense layers in slices";
+  return fmt::format("; {}--lms_dense_slices=8 may need less: it computes dense layers in slices",
+                     flags.variables == LmsVariables::on ? "" : "--lms_variables=on with ");
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ std::shared_ptr<Graph> dense_sliced(std::shared_ptr<Graph> graph, const Pipeline
   if (!options.is_on_host) {
     return graph;
   }
+  // Whole layers are counted too: a refusal names slices only where they would help.
   const SlicedDense sliced =
       slice_dense(*graph, options.is_on_host, std::max<std::int64_t>(options.dense_slices, 2));
   slicing.dense_sliceable = sliced.weights;

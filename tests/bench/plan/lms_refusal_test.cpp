@@ -150,7 +150,11 @@ TEST(SlicesAdvice, NamesSlicesOfRowsWhereTheBatchHasNoMore) {
 TEST(SlicesAdvice, NamesSlicesOfDenseLayersWhoseWeightsLieOnTheHost) {
   AdvisedJob advised;
   layers::Slicing slicing{.slices = 32, .sliceable = 9, .forward_nodes = 10, .dense_sliceable = 2};
-  EXPECT_THAT(slices_advice(advised.job, slicing), HasSubstr("--lms_dense_slices=8 may need less"));
+  EXPECT_THAT(slices_advice(advised.job, slicing),
+              HasSubstr("; --lms_variables=on with --lms_dense_slices=8 may need less"));
+  advised.config.lms.variables = LmsVariables::on;
+  EXPECT_THAT(slices_advice(advised.job, slicing),
+              HasSubstr("; --lms_dense_slices=8 may need less"));
   slicing.slices = 1;
   EXPECT_THAT(slices_advice(advised.job, slicing),
               AllOf(HasSubstr("--lms_slices=8 may"), HasSubstr("--lms_dense_slices=8 may")));
