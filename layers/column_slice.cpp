@@ -1,5 +1,6 @@
 #include "layers/column_slice.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "layers/operands.h"
@@ -57,17 +58,6 @@ void ConcatColumns::reference(std::span<const TensorView> in,
     copy_columns(columns_from(part, 0), columns_from(out[0], first), part.desc.shape[0]);
     first += part.desc.shape[1];
   }
-}
-
-std::vector<std::optional<Value>> ConcatColumns::backward(const Backprop& b) const {
-  std::vector<std::optional<Value>> result;
-  std::int64_t first = 0;
-  for (const Value& part : b.in) {
-    const std::int64_t count = part.desc().shape[1];
-    result.emplace_back(slice_columns(*b.grad[0], first, count));
-    first += count;
-  }
-  return result;
 }
 
 Value slice_columns(Value x, std::int64_t first, std::int64_t count) {

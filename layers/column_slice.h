@@ -7,11 +7,11 @@
 #include "runtime/op.h"
 
 // Ops on ranges of columns of matrices, for dense layers that are computed in slices of their
-// inputs: see layers/passes/slice_dense.h.
+// inputs: see layers/passes/slice_dense.h. They have no gradients, since they are appended after
+// these.
 namespace cnn::layers {
 
-// Copies columns [first, first + count) of a matrix: x [N,K] -> y [N,count]. The op has no
-// gradient: it slices operands of products after gradients are appended.
+// Copies columns [first, first + count) of a matrix: x [N,K] -> y [N,count].
 class SliceColumns final : public Op {
  public:
   SliceColumns(std::int64_t f, std::int64_t c) : first(f), count(c) {}
@@ -28,7 +28,6 @@ class ConcatColumns final : public Op {
   std::string_view name() const override { return "concat_columns"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
 };
 
 // A range of columns of every row of a matrix in memory. Sizes are in bytes.

@@ -6,13 +6,12 @@
 #include <set>
 #include <vector>
 
+#include "layers/passes/rewriter.h"
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
 
 // The decisions of fuse_convolutions() for every node, made before anything is rewritten.
 namespace cnn::layers {
-
-using NodeIndex = std::size_t;
 
 // BatchNorm nodes that stay kernels of their own although they could be fused.
 using PlainNorms = std::set<NodeIndex>;

@@ -37,7 +37,7 @@ class HostPlacer {
       left_[h] = hosted_[h].readers.size();
       updates_[h].resize(hosted_[h].gradients.size());
       for (std::size_t g = 0; g < hosted_[h].gradients.size(); ++g) {
-        const NodeNumber made = hosted_[h].gradients[g].made;
+        const NodeIndex made = hosted_[h].gradients[g].made;
         by_gradient_[made].emplace_back(h, g);
         note_conversion(made);
       }
@@ -51,7 +51,7 @@ class HostPlacer {
   }
 
   Rewritten place() {
-    for (NodeNumber n = 0; n < graph_.nodes().size(); ++n) {
+    for (NodeIndex n = 0; n < graph_.nodes().size(); ++n) {
       copy(n);
     }
     return rewriter_.finish();
@@ -69,7 +69,7 @@ class HostPlacer {
   };
 
   // A conversion of a gradient follows what it converts, so that the update need not wait.
-  void note_conversion(NodeNumber made) {
+  void note_conversion(NodeIndex made) {
     const std::vector<TensorId>& inputs = graph_.nodes()[made].inputs;
     if (inputs.size() == 1 && graph_.producer(inputs.front())) {
       conversion_of_[index_of(*graph_.producer(inputs.front()))] = made;
@@ -78,7 +78,7 @@ class HostPlacer {
 
   // Copies the readers of the parameters whose gradients this node makes, or what is converted to
   // them.
-  void copy_readers_before(NodeNumber n) {
+  void copy_readers_before(NodeIndex n) {
     const auto conversion = conversion_of_.find(n);
     const auto found =
         by_gradient_.find(conversion == conversion_of_.end() ? n : conversion->second);
@@ -91,9 +91,9 @@ class HostPlacer {
 
   // Copies later readers of the parameter that need nothing made from node `n` on, with the nodes
   // that read what their conversions make.
-  void copy_readers_of(const Hosted& hosted, NodeNumber n) {
+  void copy_readers_of(const Hosted& hosted, NodeIndex n) {
     std::vector<TensorId> wanted{hosted.parameter};
-    for (NodeNumber reader = n + 1; reader < graph_.nodes().size(); ++reader) {
+    for (NodeIndex reader = n + 1; reader < graph_.nodes().size(); ++reader) {
       const Node& node = graph_.nodes()[reader];
       const bool reads = std::ranges::any_of(node.inputs, [&](TensorId input) {
         return std::ranges::find(wanted, input) != wanted.end();
@@ -115,7 +115,7 @@ class HostPlacer {
     });
   }
 
-  void copy(NodeNumber n) {
+  void copy(NodeIndex n) {
     if (is_copied_[n]) {
       return;
     }
@@ -265,7 +265,7 @@ class HostPlacer {
   }
 
   // Copies an update in runs of parameters that stay on the device. The sums keep their order.
-  void copy_rest_of_update(NodeNumber n) {
+  void copy_rest_of_update(NodeIndex n) {
     const Node& node = graph_.nodes()[n];
     const Update& op = *as<Update>(node);
     std::vector<TensorId>& sums = sums_[index_of(node.outputs[0])];
@@ -327,18 +327,18 @@ class HostPlacer {
   const Graph& graph_;
   Rewriter rewriter_;
   std::vector<Hosted> hosted_;
-  std::map<TensorId, std::size_t> of_parameter_;              // index in hosted_
-  std::map<NodeNumber, std::vector<std::size_t>> by_update_;  // indices in hosted_
+  std::map<TensorId, std::size_t> of_parameter_;             // index in hosted_
+  std::map<NodeIndex, std::vector<std::size_t>> by_update_;  // indices in hosted_
   // Indices in hosted_ and in its gradients.
-  std::map<NodeNumber, std::vector<std::pair<std::size_t, std::size_t>>> by_gradient_;
-  std::map<NodeNumber, NodeNumber> conversion_of_;  // by what makes a gradient
-  std::vector<std::optional<Load>> loads_;          // by index in hosted_: the latest
-  std::vector<std::size_t> left_;                   // by index in hosted_: readers to be copied
-  std::vector<std::vector<PartUpdate>> updates_;    // by index in hosted_, then in its gradients
-  std::map<TensorId, TensorId> sum_of_;             // by old parameter: the half sum of its squares
-  std::vector<std::vector<TensorId>> sums_;         // by old TensorId: what an update's sum becomes
-  std::vector<bool> is_copied_;                     // by old node
-  std::size_t added_ = 0;                           // new nodes
+  std::map<NodeIndex, std::vector<std::pair<std::size_t, std::size_t>>> by_gradient_;
+  std::map<NodeIndex, NodeIndex> conversion_of_;  // by what makes a gradient
+  std::vector<std::optional<Load>> loads_;        // by index in hosted_: the latest
+  std::vector<std::size_t> left_;                 // by index in hosted_: readers to be copied
+  std::vector<std::vector<PartUpdate>> updates_;  // by index in hosted_, then in its gradients
+  std::map<TensorId, TensorId> sum_of_;           // by old parameter: the half sum of its squares
+  std::vector<std::vector<TensorId>> sums_;       // by old TensorId: what an update's sum becomes
+  std::vector<bool> is_copied_;                   // by old node
+  std::size_t added_ = 0;                         // new nodes
 };
 
 }  // namespace

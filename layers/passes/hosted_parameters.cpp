@@ -16,7 +16,7 @@ class HostedFinder {
  public:
   HostedFinder(const Graph& graph, const KernelTable& table)
       : graph_(graph), table_(table), users_(graph.tensors().size()) {
-    for (NodeNumber n = 0; n < graph.nodes().size(); ++n) {
+    for (NodeIndex n = 0; n < graph.nodes().size(); ++n) {
       for (const TensorId input : graph.nodes()[n].inputs) {
         users_[index_of(input)].push_back(n);
       }
@@ -39,14 +39,14 @@ class HostedFinder {
  private:
   std::optional<Hosted> hosted_of(TensorId parameter) const {
     Hosted hosted{.parameter = parameter, .readers = {}};
-    for (const NodeNumber n : users_[index_of(parameter)]) {
+    for (const NodeIndex n : users_[index_of(parameter)]) {
       if (as<Update>(graph_.nodes()[n]) == nullptr) {
         hosted.readers.push_back(n);
       } else if (std::exchange(hosted.update, n) != no_node) {
         return std::nullopt;
       }
     }
-    const auto mutates = [&](NodeNumber n) {
+    const auto mutates = [&](NodeIndex n) {
       const Node& node = graph_.nodes()[n];
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] == parameter && node.op->mutates(i)) {
@@ -71,7 +71,7 @@ class HostedFinder {
     if (!graph_.producer(gradient) || op.attributes.automatic_loss_scale ||
         op.copy_of(hosted.index) ||
         graph_.info(gradient).desc.bytes() != graph_.info(hosted.parameter).desc.bytes() ||
-        !std::ranges::all_of(users_[index_of(node.outputs[0])], [&](NodeNumber n) {
+        !std::ranges::all_of(users_[index_of(node.outputs[0])], [&](NodeIndex n) {
           return as<SumInOrder>(graph_.nodes()[n]) != nullptr;
         })) {
       return false;
@@ -82,7 +82,7 @@ class HostedFinder {
     });
   }
 
-  NodeNumber maker(TensorId id) const { return index_of(graph_.producer(id).value()); }
+  NodeIndex maker(TensorId id) const { return index_of(graph_.producer(id).value()); }
 
   // Finds the parts of a gradient that a node does nothing but join for the update.
   void find_gradients(TensorId whole, Hosted& hosted) const {
@@ -114,7 +114,7 @@ class HostedFinder {
 
   const Graph& graph_;
   const KernelTable& table_;
-  std::vector<std::vector<NodeNumber>> users_;  // by TensorId, ascending
+  std::vector<std::vector<NodeIndex>> users_;  // by TensorId, ascending
 };
 
 TensorDesc slice_desc(std::int64_t elements) {

@@ -7,6 +7,7 @@
 #include "layers/batch_slice.h"
 #include "layers/optimizer.h"
 #include "layers/passes/host_variables.h"
+#include "layers/passes/rewriter.h"
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
 
@@ -14,26 +15,25 @@
 // what makes their gradients.
 namespace cnn::layers {
 
-using NodeNumber = std::size_t;
-inline constexpr NodeNumber no_node = ~NodeNumber{0};
+inline constexpr NodeIndex no_node = ~NodeIndex{0};
 // Updates run in slices of so many elements: whole parts of all kernels.
 inline constexpr std::int64_t elements_per_update = std::int64_t{1} << 20U;
 
 // A gradient of a parameter, or of consecutive stored elements of it, from `first` on.
 struct HostedGradient {
   TensorId tensor{};
-  NodeNumber made = no_node;
+  NodeIndex made = no_node;
   std::int64_t first = 0;
 };
 
 // A parameter that lies on the host.
 struct Hosted {
   TensorId parameter{};
-  std::vector<NodeNumber> readers;  // without its update, ascending
+  std::vector<NodeIndex> readers;  // without its update, ascending
   // In training:
-  NodeNumber update = no_node;
+  NodeIndex update = no_node;
   std::size_t index = 0;                  // among the parameters of the update
-  NodeNumber joined = no_node;            // the node that joins several gradients for the update
+  NodeIndex joined = no_node;             // the node that joins several gradients for the update
   std::vector<HostedGradient> gradients;  // ascending, of all elements together
 
   bool is_trained() const { return update != no_node; }

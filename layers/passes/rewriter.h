@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,8 @@
 #include "runtime/kernel.h"
 
 namespace cnn::layers {
+
+using NodeIndex = std::size_t;  // the index of a NodeId
 
 // Copies a graph node by node into a new one, for graph passes. The constructor copies tensors that
 // no node makes (parameters, state, inputs), in their order; `persistent`, by old TensorId, may

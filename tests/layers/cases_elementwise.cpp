@@ -85,7 +85,8 @@ std::optional<Value> columns(Graph& graph) {
   const Value wide = image(graph, "wide", {5, 12});
   layers::slice_columns(x, 0, 8);
   layers::slice_columns(x, 8, 29);
-  return layers::concat_columns(std::vector{wide, x, wide});
+  layers::concat_columns(std::vector{wide, x, wide});
+  return std::nullopt;
 }
 
 std::optional<Value> normalise(Graph& graph, DataType from) {

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "layers/elementwise.h"
 #include "layers/operands.h"
-#include "layers/passes/autodiff.h"
 #include "runtime/error.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/literals.h"
@@ -47,22 +45,6 @@ TEST(ConcatColumns, RefusesPartsThatDifferInMoreThanTheirNumberOfColumns) {
   const Value c = graph.input("c", described({2, 1}, DataType::bf16));
   EXPECT_THROW(concat_columns(std::vector{a, b}), Error);
   EXPECT_THROW(concat_columns(std::vector{a, c}), Error);
-}
-
-TEST(ConcatColumns, HandsEachPartItsGradient) {
-  Graph graph;
-  const Value a = graph.input("a", described({2, 1}, DataType::f32));
-  const Value b = graph.input("b", described({2, 2}, DataType::f32));
-  const Value y = concat_columns(std::vector{a, scale(b, 10)});
-  const auto gradient =
-      gradients(y, std::vector{a, b}, graph.input("dy", described({2, 3}, DataType::f32)));
-  tests::Interpreter values(graph);
-  for (int i = 0; i < 6; ++i) {
-    values.floats("dy")[static_cast<std::size_t>(i)] = static_cast<float>(i + 1);
-  }
-  values.run();
-  EXPECT_THAT(values.floats(*gradient[0]), ElementsAre(1, 4));
-  EXPECT_THAT(values.floats(*gradient[1]), ElementsAre(20, 30, 50, 60));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(HostedParameters, HaveReadersAnUpdateAndAWholeGradient) {
       [](TrainedParameter& self) { return scale(self.input("g", inputs, units), 2); });
   ASSERT_EQ(one.found().size(), 1U);
   const Hosted hosted = one.found().front();
-  EXPECT_EQ(hosted.readers, std::vector<NodeNumber>{0});
+  EXPECT_EQ(hosted.readers, std::vector<NodeIndex>{0});
   EXPECT_TRUE(hosted.is_trained());
   EXPECT_EQ(hosted.joined, no_node);
   ASSERT_EQ(hosted.gradients.size(), 1U);
