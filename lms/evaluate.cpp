@@ -73,6 +73,10 @@ void Evaluator::find_copies(const ExpandedSchedule& expanded) {
   }
   std::ranges::stable_sort(
       swap_outs_, {}, [&](const PlacedSwapOut& d) { return expanded.intervals[d.interval].last; });
+  swap_out_of_.assign(problem_.roots.size(), -1);
+  for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
+    swap_out_of_[expanded.intervals[swap_outs_[d].interval].root] = static_cast<std::int32_t>(d);
+  }
 }
 
 // Omits the copies of tensors that returned before, where memory permits that they stay between
@@ -80,10 +84,12 @@ void Evaluator::find_copies(const ExpandedSchedule& expanded) {
 void Evaluator::merge_returns(const ExpandedSchedule& expanded) {
   std::erase_if(swap_ins_, [&](const PlacedSwapIn& one) {
     const LiveInterval& interval = expanded.intervals[one.interval];
-    if (interval.earliest <= expanded.backward) {
-      return false;  // its first return
-    }
+    const std::int32_t left = swap_out_of_[interval.root];
     const std::uint32_t use = interval.earliest - 1;  // the previous one
+    if (left < 0 ||
+        expanded.intervals[swap_outs_[static_cast<std::size_t>(left)].interval].last == use) {
+      return false;  // its first return: the host alone has it
+    }
     const bool is_taken =
         std::ranges::any_of(expanded.reused_in_place, [&](const InPlaceReuse& taken) {
           return taken.step == use && taken.from == interval.root;
@@ -165,12 +171,9 @@ void Evaluator::start_lanes(const ExpandedSchedule& expanded) {
   starts_.assign(count, 0);
   departed_.assign(swap_outs_.size(), 0);
   begun_.assign(swap_ins_.size(), 0);
-  swap_out_of_.assign(problem_.roots.size(), -1);
   pending_bytes_.resize(swap_outs_.size());
   for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
-    const LiveInterval& interval = expanded.intervals[swap_outs_[d].interval];
-    pending_bytes_[d] = problem_.roots[interval.root].bytes;
-    swap_out_of_[interval.root] = static_cast<std::int32_t>(d);
+    pending_bytes_[d] = problem_.roots[expanded.intervals[swap_outs_[d].interval].root].bytes;
   }
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;

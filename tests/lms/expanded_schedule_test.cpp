@@ -8,6 +8,7 @@
 #include "lms/plan_schedule.h"
 #include "lms/planning_problem.h"
 #include "runtime/error.h"
+#include "tests/lms/random_decisions.h"
 #include "tests/lms/random_step.h"
 #include "tests/lms/step_case.h"
 
@@ -155,11 +156,7 @@ void walk(const PlanningProblem& problem, std::mt19937& random, bool within_pass
   for (int move = 0; move < 60; ++move) {
     TensorDecisions next = current;
     for (std::size_t change = 0; change <= random() % 3; ++change) {
-      const std::size_t r = random() % next.size();
-      const auto decision = static_cast<TensorDecision>(random() % (within_pass ? 7 : 5));
-      const Root& root = problem.roots[r];
-      const bool may = leaves_always(decision) ? root.may_leave_often : root.may_leave;
-      next[r] = may && (root.may_drop || !is_dropped(decision)) ? decision : TensorDecision::keep;
+      tests::change_one(next, problem, random, within_pass);
     }
     ScheduleExpander fresh(problem);
     const std::vector<double> expected = expanded_by(fresh, next);

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/timeline.h"
 #include "tests/lms/chain_step.h"
+#include "tests/lms/random_decisions.h"
+#include "tests/lms/random_step.h"
 
 namespace cnn::lms {
 namespace {
@@ -105,6 +108,40 @@ TEST(PlanOutcome, IsWhatPlacingAndSimulatingSay) {
   EXPECT_DOUBLE_EQ(outcome.seconds, end_of(simulate(plan, c.costs)));
   const Outcome again = outcome_of(c.request(), decided(c, TensorDecision::drop));
   EXPECT_DOUBLE_EQ(again.seconds, kept.seconds + 1);
+}
+
+// Whatever is decided, each step finds what it reads on the device, and the step has the results of
+// the given schedule. Ample memory lets copies be omitted; little lets them wait for each other.
+TEST(PlanSchedule, RunsWithAnyDecisions) {
+  int swapped_within_pass = 0;
+  for (unsigned seed = 0; seed < 100 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    StepCase c = tests::random_step(seed);
+    c.options.within_pass = seed % 3 != 0;
+    c.options.sync_mode = seed % 5 == 0 ? static_cast<SyncMode>(seed / 5 % 4) : SyncMode::none;
+    const Request request = c.request();
+    const PlanningProblem problem = planning_problem(request);
+    const std::vector<float> expected = c.outcome(c.schedule);
+    std::mt19937 random(seed);
+    ScheduleExpander expander(problem);
+    TensorDecisions decisions(problem.roots.size(), TensorDecision::keep);
+    for (int plan = 0; plan < 12; ++plan) {
+      for (int change = 0; change < 3; ++change) {
+        tests::change_one(decisions, problem, random, c.options.within_pass);
+      }
+      const ExpandedSchedule& expanded = expander.expand(decisions);
+      Evaluator evaluator(problem, plan % 3 == 0 ? std::size_t{1} << 20U : random() % 4096,
+                          c.options.sync_mode);
+      evaluator.evaluate(expanded);
+      if (plan % 2 == 0) {
+        evaluator.tighten(expanded, 0);
+      }
+      EXPECT_EQ(c.outcome(schedule_of(request, problem, expanded, evaluator)), expected);
+      swapped_within_pass +=
+          static_cast<int>(std::ranges::count(decisions, TensorDecision::swap_always));
+    }
+  }
+  EXPECT_GT(swapped_within_pass, 100);
 }
 
 }  // namespace
