@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "layers/activation.h"
 #include "layers/batch_slice.h"
 #include "layers/column_slice.h"
@@ -15,7 +18,7 @@ namespace cnn::tests {
 namespace {
 
 // Returns a case that applies a function to one image.
-Case unary(std::string name, const Shape& shape, std::function<Value(Value)> function) {
+Case unary(std::string name, const Shape& shape, const std::function<Value(Value)>& function) {
   return {.name = std::move(name),
           .build = [=](Graph& graph) { return function(image(graph, "x", shape)); }};
 }
@@ -35,6 +38,7 @@ Case join(std::string name, std::size_t count, bool with_relu) {
 Case concat_of(std::string name, const std::vector<std::int64_t>& channels) {
   return {.name = std::move(name), .build = [=](Graph& graph) {
             std::vector<Value> parts;
+            parts.reserve(channels.size());
             for (const std::int64_t count : channels) {
               parts.push_back(image(graph, "x" + std::to_string(parts.size()), {2, count, 3, 5}));
             }
@@ -47,6 +51,7 @@ Case concat_of(std::string name, const std::vector<std::int64_t>& channels) {
 Case batches_of(std::string name, const std::vector<std::int64_t>& examples, Shape example) {
   return {.name = std::move(name), .build = [=](Graph& graph) {
             std::vector<Value> parts;
+            parts.reserve(examples.size());
             for (const std::int64_t count : examples) {
               Shape shape = example;
               shape[0] = count;
@@ -95,11 +100,31 @@ std::optional<Value> normalise(Graph& graph, DataType from) {
   return std::nullopt;
 }
 
+// Cases that cut tensors into slices and join them.
+std::vector<Case> slice_cases(const Shape& odd) {
+  return {
+      concat_of("concat_blocks_of_16", {16, 32, 16}),
+      concat_of("concat_odd", {3, 17, 1, 20}),
+      concat_of("concat_of_one", {12}),
+      concat_of("concat_densenet", {24, 12}),
+      concat_of("concat_of_70", std::vector<std::int64_t>(70, 1)),
+      batches_of("concat_batch_of_images", {2, 1, 3}, {0, 17, 3, 5}),
+      batches_of("concat_batch_of_one", {3}, {0, 16, 4, 4}),
+      batches_of("concat_batch_of_rows", {1, 4, 2}, {0, 33}),
+      {.name = "slice_batch", .build = slices},
+      {.name = "slice_and_concat_columns", .build = columns},
+      unary("slice_and_concat_rows", odd, rows_of),
+      unary("slice_and_concat_rows_of_one_channel", {1, 1, 3, 1}, rows_of),
+      unary("slice_and_concat_rows_of_a_block", {2, 16, 4, 5}, rows_of),
+      {.name = "slice_rows_of_pixels", .build = rows_of_pixels},
+  };
+}
+
 }  // namespace
 
 std::vector<Case> elementwise_cases() {
   const Shape odd{2, 17, 5, 7};
-  return {
+  std::vector<Case> cases{
       unary("relu", odd, layers::relu),
       unary("relu_of_100_channels", {3, 100, 3, 3}, layers::relu),
       unary("relu_of_a_matrix", {5, 33}, layers::relu),
@@ -126,20 +151,6 @@ std::vector<Case> elementwise_cases() {
        .build = [](Graph& graph) { return normalise(graph, DataType::u8); }},
       {.name = "normalise_f32",
        .build = [](Graph& graph) { return normalise(graph, DataType::f32); }},
-      concat_of("concat_blocks_of_16", {16, 32, 16}),
-      concat_of("concat_odd", {3, 17, 1, 20}),
-      concat_of("concat_of_one", {12}),
-      concat_of("concat_densenet", {24, 12}),
-      concat_of("concat_of_70", std::vector<std::int64_t>(70, 1)),
-      batches_of("concat_batch_of_images", {2, 1, 3}, {0, 17, 3, 5}),
-      batches_of("concat_batch_of_one", {3}, {0, 16, 4, 4}),
-      batches_of("concat_batch_of_rows", {1, 4, 2}, {0, 33}),
-      {.name = "slice_batch", .build = slices},
-      {.name = "slice_and_concat_columns", .build = columns},
-      unary("slice_and_concat_rows", odd, rows_of),
-      unary("slice_and_concat_rows_of_one_channel", {1, 1, 3, 1}, rows_of),
-      unary("slice_and_concat_rows_of_a_block", {2, 16, 4, 5}, rows_of),
-      {.name = "slice_rows_of_pixels", .build = rows_of_pixels},
       unary("pad_channels_resnet20", {2, 16, 5, 5},
             [](Value x) { return layers::pad_channels(x, 8, 8); }),
       unary("pad_channels_odd", {2, 5, 3, 4},
@@ -160,6 +171,8 @@ std::vector<Case> elementwise_cases() {
       unary("lrn_within_odd_channels", {2, 17, 3, 7},
             [](Value x) { return layers::lrn_within(x, {.radius = 2, .bias = 2, .alpha = 0.5}); }),
   };
+  std::ranges::move(slice_cases(odd), std::back_inserter(cases));
+  return cases;
 }
 
 }  // namespace cnn::tests

@@ -81,8 +81,9 @@ TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
   // Processor time is independent of other jobs on the machine.
   const std::clock_t start = std::clock();
   const Placement placement = place(intervals);
-  // This takes about 10 ms; all rounds that a small network gets would take minutes.
-  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
+  // This takes about 0.1 s, under sanitizers 2 s; all rounds that a small network gets would take
+  // minutes.
+  EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC);
   expect_disjoint(intervals, placement);
   EXPECT_LE(static_cast<double>(placement.height),
             1.25 * static_cast<double>(lower_bound(intervals)));
