@@ -26,7 +26,12 @@ void require_vectors(const Op& op, std::span<const TensorDesc> in, std::size_t v
   }
 }
 
-// y = relu(slope x + offset + residual), slope and offset by channel.
+void require_limit(const Op& op, const BatchNormAttributes& a, std::span<const TensorDesc> in) {
+  require(!a.is_limited() || (a.relu && !a.residual), op, in,
+          "limits only a ReLU without a residual");
+}
+
+// y = min(relu(slope x + offset + residual), limit), slope and offset by channel.
 struct Affine {
   std::vector<double> slope, offset;
 };
@@ -52,7 +57,8 @@ void run_affine(const BatchNormAttributes& a, const Affine& f, std::span<const T
     const std::size_t c = i / static_cast<std::size_t>(d.pixels()) % static_cast<std::size_t>(d.c);
     const double sum =
         f.slope[c] * x[i] + f.offset[c] + (a.residual ? in.back().as<float>()[i] : 0);
-    y[i] = static_cast<float>(a.relu && sum < 0 ? 0 : sum);
+    const double positive = a.relu && sum < 0 ? 0 : sum;
+    y[i] = static_cast<float>(positive > a.limit ? a.limit : positive);  // a NaN stays one
   }
 }
 
@@ -95,6 +101,7 @@ std::vector<TensorDesc> BatchNorm::infer(std::span<const TensorDesc> in) const {
   require_vectors(*this, in, NormOperandIndices(attributes.scale).beta);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
           *this, in, "the residual must be like x");
+  require_limit(*this, attributes, in);
   const BatchNormAttributes& a = attributes;
   require(!a.mask || (a.relu && a.residual), *this, in, "masks only a ReLU after a residual");
   const TensorDesc vector = described({in[0].shape[1]}, DataType::f32);
@@ -146,6 +153,7 @@ bool BatchNorm::may_overwrite(std::size_t input, std::size_t output) const {
 std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, index_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
   require_vectors(*this, in, NormOperandIndices(attributes.scale).variance);
+  require_limit(*this, attributes, in);
   const bool masked = passes_gradient() && attributes.mask;
   const std::span<const TensorDesc> images = in.subspan(index_of_dy());
   for (const TensorDesc& desc : images.first(images.size() - (masked ? 1 : 0))) {
@@ -187,7 +195,8 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
 
   const auto opens = [&](std::size_t i) {
     if (!passes_gradient()) {
-      return !attributes.relu || is_open(f.slope[channel(i)] * x[i] + f.offset[channel(i)]);
+      return !attributes.relu || is_open(f.slope[channel(i)] * x[i] + f.offset[channel(i)],
+                                         static_cast<double>(attributes.limit));
     }
     return attributes.mask ? is_gate_open(in.back(), in[0].desc.shape, i)
                            : is_open(in.back().as<float>()[i]);
@@ -235,6 +244,7 @@ std::vector<TensorDesc> BatchNormInference::infer(std::span<const TensorDesc> in
   require_vectors(*this, in, at.variance);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
           *this, in, "the residual must be like x");
+  require_limit(*this, attributes, in);
   return {described(in[0].shape, in[0].type)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,13 @@ struct BatchNormAttributes {
   double epsilon = 1e-3;
   bool scale = false;  // has a gamma
   bool relu = false;
+  float limit = std::numeric_limits<float>::infinity();  // of a ReLU without residual: 6 for ReLU6
   bool residual = false;  // adds a tensor of x's shape before the activation
   bool mask = false;      // training with relu and residual: outputs the ReLU mask for the gradient
   double decay = 0.999;   // of the moving averages, for append_moving_averages
   std::string variables;  // prefix of the layer's variables: "v/cg/conv0/batchnorm0/"
+
+  bool is_limited() const { return limit < std::numeric_limits<float>::infinity(); }
 };
 
 // The positions of a norm's vectors among its inputs: after x, or after the weights that the norm
@@ -30,7 +34,7 @@ struct NormOperandIndices {
 };
 
 // Training form. With m, v the mean and biased variance of x over N, H, W:
-//   y = relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual)
+//   y = min(relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual), limit)
 // in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C], [mask
 // of y, see relu_mask.h]. Pure: the running statistics are updated by a MovingAverage node. y may
 // overwrite x or the residual.
@@ -48,14 +52,14 @@ class BatchNorm final : public Op {
   BatchNormAttributes attributes;
 };
 
-// With g = dy, or with relu g = dy where the output was positive, n = N H W, xhat = (x - m) /
-// sqrt(v + e):
+// With g = dy, or with relu g = dy where the output was between 0 and the limit, n = N H W, xhat =
+// (x - m) / sqrt(v + e):
 //   dbeta = sum g, dgamma = sum g xhat, dx = gamma / sqrt(v + e) (g - dbeta / n - xhat dgamma / n)
 // in: x, [gamma], beta, m, v, dy, [dy2 if joined: the gradient of the output is then dy + dy2,
 // summed in f32], and with relu and residual also y or its mask (without a residual the op
-// recomputes the sign from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if
-// relu and residual]. dx may overwrite x, dy or dy2, and g may overwrite dy or dy2: the pass over x
-// for the sums writes g.
+// recomputes the output from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual
+// if relu and residual]. dx may overwrite x, dy or dy2, and g may overwrite dy or dy2: the pass
+// over x for the sums writes g.
 class BatchNormBackward final : public Op {
  public:
   explicit BatchNormBackward(BatchNormAttributes a, bool two_gradients = false)

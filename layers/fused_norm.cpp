@@ -120,7 +120,8 @@ void ScaleBias::reference(std::span<const TensorView> in, std::span<const Tensor
     } else if (residual == Residual::normalised) {
       sum += value(4, c) * value(3, i) + value(5, c);
     }
-    y[i] = static_cast<float>(relu && sum < 0 ? 0 : sum);  // a NaN stays one
+    const double positive = relu && sum < 0 ? 0 : sum;
+    y[i] = static_cast<float>(positive > limit ? limit : positive);  // a NaN stays one
   }
   if (mask) {
     set_relu_mask(out[0], out[1]);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "runtime/graph.h"
 #include "runtime/op.h"
 
@@ -35,14 +37,15 @@ class FinishStatistics final : public Op {
   DataType type;
 };
 
-// y = relu(a x + b + residual) by channel, or without the ReLU. The residual is absent, an image,
-// or an image with its own a and b. in: x, a real [C], b like a, then [residual like x] or [x2 like
-// x, a2, b2]. out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
+// y = min(relu(a x + b + residual), limit) by channel, or without the ReLU. The residual is absent,
+// an image, or an image with its own a and b. in: x, a real [C], b like a, then [residual like x]
+// or [x2 like x, a2, b2]. out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
 class ScaleBias final : public Op {
  public:
   enum class Residual : std::uint8_t { none, image, normalised };
-  ScaleBias(bool with_relu, Residual adds, bool with_mask = false)
-      : relu(with_relu), residual(adds), mask(with_mask) {}
+  ScaleBias(bool with_relu, Residual adds, bool with_mask = false,
+            float upper = std::numeric_limits<float>::infinity())
+      : relu(with_relu), residual(adds), mask(with_mask), limit(upper) {}
   std::string_view name() const override { return "scale_bias"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
@@ -53,6 +56,7 @@ class ScaleBias final : public Op {
   bool relu;
   Residual residual;
   bool mask;
+  float limit;
 };
 
 // The last part of a batch norm's gradient, from sums over n = N H W values of each channel:

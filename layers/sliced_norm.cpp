@@ -45,7 +45,7 @@ class Channels {
 
 // The coefficients of each channel: xhat = (x - mean) r, y = gamma xhat + beta.
 struct Norm {
-  Norm(const BatchNormAttributes& a, std::span<const TensorView> in) {
+  Norm(const BatchNormAttributes& a, std::span<const TensorView> in) : limit(a.limit) {
     const NormOperandIndices at(a.scale);
     for (std::size_t c = 0; c < in[at.beta].as<float>().size(); ++c) {
       mean.push_back(in[at.mean].as<float>()[c]);
@@ -59,6 +59,10 @@ struct Norm {
     const double slope = gamma[c] * r[c];
     return slope * x + (beta[c] - mean[c] * slope);
   }
+  // Returns whether the gradient of a ReLU behind the norm passes.
+  bool is_open(std::size_t c, double x) const { return layers::is_open(y(c, x), limit); }
+
+  double limit;
 
   std::vector<double> mean, r, gamma, beta;
 };
@@ -139,7 +143,7 @@ void NormGradientSums::reference(std::span<const TensorView> in,
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = channels.of(i);
     const bool opens = passes_gradient() ? is_open(in.back().as<float>()[i])
-                                         : !attributes.relu || is_open(norm.y(c, x[i]));
+                                         : !attributes.relu || norm.is_open(c, x[i]);
     const float arriving = joined ? dy[i] + in[index_of_dy() + 1].as<float>()[i] : dy[i];
     const double g = gated(static_cast<double>(arriving), opens);
     dbeta[c] += g;
@@ -173,7 +177,7 @@ void NormInputGradient::reference(std::span<const TensorView> in,
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = channels.of(i);
     const float dy = joined ? arriving[i] + in.back().as<float>()[i] : arriving[i];
-    const double g = gated(static_cast<double>(dy), !gates() || is_open(norm.y(c, x[i])));
+    const double g = gated(static_cast<double>(dy), !gates() || norm.is_open(c, x[i]));
     const double centred = g - dbeta[c] / count - norm.xhat(c, x[i]) * dgamma[c] / count;
     out[0].as<float>()[i] = static_cast<float>(norm.gamma[c] * norm.r[c] * centred);
   }

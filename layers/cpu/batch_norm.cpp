@@ -102,6 +102,7 @@ class Forward {
          .rows = run.rows,
          .columns = chunks_.blocks.columns,
          .relu = attributes_.relu,
+         .limit = attributes_.limit,
          .mask = attributes_.mask ? gate_bits_of(operands.out[3], chunks_.blocks, run) : GateBits{},
          .stream = scratch.stream});
   }

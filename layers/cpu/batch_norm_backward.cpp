@@ -69,7 +69,8 @@ class Backward {
             .offset = scratch.offset + channel,
             .rows = run.rows,
             .columns = chunks_.blocks.columns,
-            .gate = op_.attributes.relu ? Gate::recomputed : Gate::open};
+            .gate = op_.attributes.relu ? recomputed_gate(op_.attributes) : Gate::open,
+            .limit = op_.attributes.limit};
   }
 
   void sum(const Operands& operands, const Scratch& scratch, const Run& run) const {

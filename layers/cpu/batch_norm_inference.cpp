@@ -47,6 +47,7 @@ class Inference {
                        .rows = run.rows,
                        .columns = chunks_.blocks.columns,
                        .relu = attributes_.relu,
+                       .limit = attributes_.limit,
                        .stream = stream});
   }
 

@@ -205,6 +205,11 @@ GradientSums merge_sums(const Chunks& chunks, const double* sums, const Unit& un
 // Returns the number of channels of [first, first + count) that exist, without padding.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);
 
+// Returns the gate of a norm with a ReLU whose output is recomputed from x.
+inline Gate recomputed_gate(const BatchNormAttributes& a) {
+  return a.is_limited() ? Gate::recomputed_with_limit : Gate::recomputed;
+}
+
 // Returns the bits of a run's pixels and channels in a mask (see layers/relu_mask.h). A mask has
 // planes of eight channels if the image has blocks of sixteen, else the image's layout.
 GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& run);

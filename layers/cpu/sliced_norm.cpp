@@ -116,17 +116,19 @@ class SliceSums {
     }
     const std::int64_t channel = run.group * columns;
     const std::size_t dy = op_.index_of_dy();
-    NormaliseGradientRows rows{.x = at(operands.in[0], run.offset),
-                               .dy = at(operands.in[dy], run.offset),
-                               .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
-                               .mean = scratch.factors.mean + channel,
-                               .scale = scratch.factors.scale + channel,
-                               .scale_rest = scratch.factors.scale_rest + channel,
-                               .shift = scratch.factors.shift + channel,
-                               .rows = run.rows,
-                               .columns = columns,
-                               .gate = op_.attributes.relu ? Gate::recomputed : Gate::open,
-                               .stream = stream};
+    NormaliseGradientRows rows{
+        .x = at(operands.in[0], run.offset),
+        .dy = at(operands.in[dy], run.offset),
+        .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
+        .mean = scratch.factors.mean + channel,
+        .scale = scratch.factors.scale + channel,
+        .scale_rest = scratch.factors.scale_rest + channel,
+        .shift = scratch.factors.shift + channel,
+        .rows = run.rows,
+        .columns = columns,
+        .gate = op_.attributes.relu ? recomputed_gate(op_.attributes) : Gate::open,
+        .limit = op_.attributes.limit,
+        .stream = stream};
     if (op_.passes_gradient()) {
       rows.gate = Gate::output;
       rows.y = at(operands.in.back(), run.offset);
@@ -225,7 +227,8 @@ class SliceGradient {
                       .offset = scratch.offset + channel,
                       .rows = run.rows,
                       .columns = chunks_.blocks.columns,
-                      .gate = op_.gates() ? Gate::recomputed : Gate::open,
+                      .gate = op_.gates() ? recomputed_gate(op_.attributes) : Gate::open,
+                      .limit = op_.attributes.limit,
                       .stream = stream});
   }
 

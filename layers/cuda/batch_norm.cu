@@ -46,7 +46,7 @@ class Forward {
                       .y = operands.out[0],
                       .mask = attributes_.mask ? operands.out[3] : TensorView{},
                       .vectors = vectors},
-                     attributes_.relu, stream);
+                     {.relu = attributes_.relu, .limit = attributes_.limit}, stream);
   }
 
  private:

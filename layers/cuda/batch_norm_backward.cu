@@ -68,6 +68,7 @@ class Backward {
         .vectors = vectors_among(operands, op_.attributes),
         .tile = tile_,
         .gate = gate(),
+        .limit = op_.attributes.limit,
         .partials = scratch.partials,
         .dbeta = data_of<float>(operands.out[1]),
         .dgamma = op_.attributes.scale ? data_of<float>(operands.out[2]) : scratch.dgamma};

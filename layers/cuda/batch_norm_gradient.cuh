@@ -40,11 +40,11 @@ struct GradientImages {
   T* dx = nullptr;                     // output of the second pass; may alias dy or dy2
 };
 
-// First pass. two: the gradient is dy + dy2.
+// First pass. two: the gradient is dy + dy2. limit: of the ReLU whose gate is recomputed.
 template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
     chunk_gradient_sums(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
-                        float* partials) {
+                        float limit, float* partials) {
   const int channel = tile.channel();
   const int chunk = static_cast<int>(blockIdx.y);
   const bool active = channel < tile.channels;
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(tile_threads)
             g[i] = two ? g[i] + g2[i] : g[i];
             const bool opens = gate == Gate::output ? is_open(to_float(y[k].element[i]))
                                : gate == Gate::mask ? (mask[k] >> i & 1) != 0
-                                                    : is_open(affine(value[i], i));
+                                                    : is_open(affine(value[i], i), limit);
             g[i] = gated(g[i], gate == Gate::open || opens);
             sums[i] += g[i];
             sums[width + i] = fmaf(g[i], value[i] - mean[i], sums[width + i]);
@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(tile_threads)
 // share: 1 / n, with n the values of a channel over which dbeta and dgamma are sums.
 template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
-    differentiate(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
+    differentiate(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate, float limit,
                   const float* dbeta, const float* dgamma, float share) {
   const int channel = tile.channel();
   if (channel >= tile.channels) {
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(tile_threads)
 #pragma unroll
         for (int i = 0; i < width; ++i) {
           g[i] = two ? g[i] + g2[i] : g[i];
-          g[i] = gated(g[i], gate != Gate::recomputed || is_open(affine(value[i], i)));
+          g[i] = gated(g[i], gate != Gate::recomputed || is_open(affine(value[i], i), limit));
           g[i] = fmaf(affine.scale[i], g[i], fmaf(slope[i], value[i], offset[i]));
         }
         store<width>(images.dx + tile.at(row - k * lines), g);
@@ -208,6 +208,7 @@ struct GradientPass {
   NormVectors vectors;
   Tile tile;
   Gate gate = Gate::open;
+  float limit = INFINITY;     // of a ReLU whose gate is recomputed
   float* partials = nullptr;  // of the first pass, pair_floats() elements
   float *dbeta = nullptr, *dgamma = nullptr;
 };
@@ -218,7 +219,7 @@ void launch_gradient_sums(const GradientPass<T>& pass, Stream& stream) {
   with_two(pass.images.dy2 != nullptr, [&](auto two) {
     cnn::cuda::launch(chunk_gradient_sums<T, width, decltype(two)::value>, pass.tile.grid(),
                       pass.tile.block(), sum_lines_bytes<float>(2 * width), stream, pass.images,
-                      pass.vectors, pass.tile, pass.gate, pass.partials);
+                      pass.vectors, pass.tile, pass.gate, pass.limit, pass.partials);
   });
   cnn::cuda::launch(finish_gradient_sums, finish_grid(pass.tile), finish_block(),
                     sum_lines_bytes<double>(2), stream, pass.partials, pass.vectors, pass.tile,
@@ -232,7 +233,7 @@ void launch_input_gradient(const GradientPass<T>& pass, float share, Stream& str
     const auto kernel = differentiate<T, width, decltype(two)::value>;
     const Tile tile = in_one_wave(pass.tile, kernel);
     cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, pass.images, pass.vectors, tile,
-                      pass.gate, pass.dbeta, pass.dgamma, share);
+                      pass.gate, pass.limit, pass.dbeta, pass.dgamma, share);
   });
 }
 

@@ -21,7 +21,7 @@ class Inference {
                       .residual = attributes_.residual ? operands.in.back() : TensorView{},
                       .y = operands.out[0],
                       .vectors = vectors_among(operands, attributes_)},
-                     attributes_.relu, stream);
+                     {.relu = attributes_.relu, .limit = attributes_.limit}, stream);
   }
 
  private:

@@ -65,12 +65,12 @@ struct NormaliseImages {
   std::uint8_t* mask = nullptr;  // the ReLU mask of y, an output if `masked`
 };
 
-// Writes y = relu(scale x + shift + residual), without the ReLU unless `relu`. Blocks walk their
+// Writes y = activation(scale x + shift + residual). Blocks walk their
 // chunk of rows from its end: the pass before this one has read it from the front, so that the L2
 // cache still holds its end.
 template <class T, int width, bool masked>
 __global__ void __launch_bounds__(tile_threads)
-    normalise(NormaliseImages<T> images, NormVectors vectors, Tile tile, bool relu) {
+    normalise(NormaliseImages<T> images, NormVectors vectors, Tile tile, Activation activation) {
   const int channel = tile.channel();
   if (channel >= tile.channels) {
     return;
@@ -100,8 +100,7 @@ __global__ void __launch_bounds__(tile_threads)
         widen(residual[k], other);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          const float sum = affine(value[i], i) + other[i];
-          value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
+          value[i] = activation(affine(value[i], i) + other[i]);
         }
         store<width>(images.y + tile.at(row - k * lines, images.y_pitch), value);
         if (masked) {
@@ -118,7 +117,8 @@ struct NormaliseOperands {
 };
 
 // Enqueues normalise() on the stream, with the type and the widest access that the operands allow.
-inline void launch_normalise(const NormaliseOperands& operands, bool relu, Stream& stream) {
+inline void launch_normalise(const NormaliseOperands& operands, const Activation& activation,
+                             Stream& stream) {
   const Tile columns = columns_of(operands.x.desc);
   with_type_and_width(operands.x.desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -132,7 +132,7 @@ inline void launch_normalise(const NormaliseOperands& operands, bool relu, Strea
       const auto kernel = normalise<T, lanes, decltype(masked)::value>;
       const Tile tile = in_one_wave(columns, kernel);
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, operands.vectors,
-                        tile, relu);
+                        tile, activation);
     });
   });
 }

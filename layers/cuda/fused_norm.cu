@@ -65,12 +65,12 @@ struct EndVectors {
   }
 };
 
-// Writes to = relu(first_slope first + second_slope second + offset + second_offset), without the
-// ReLU unless `relu`. Blocks walk their chunk from its end: the kernel before wrote the image from
+// Writes to = activation(first_slope first + second_slope second + offset + second_offset). Blocks
+// walk their chunk from its end: the kernel before wrote the image from
 // the front, so that the L2 cache still holds the end.
 template <class T, int width, bool two, bool masked, class Vectors>
 __global__ void __launch_bounds__(tile_threads)
-    blend(BlendImages<T> images, Vectors vectors, Tile tile, bool relu) {
+    blend(BlendImages<T> images, Vectors vectors, Tile tile, Activation activation) {
   const int channel = tile.channel();
   if (channel >= tile.channels) {
     return;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(tile_threads)
         for (int i = 0; i < width; ++i) {
           float sum = fmaf(first_slope[i], value[i], offset[i]);
           sum = two ? fmaf(second_slope[i], other[i], sum) : sum;
-          value[i] = relu && sum < 0 ? 0 : sum;  // unlike fmaxf, keeps a NaN
+          value[i] = activation(sum);
         }
         store<width>(images.to + tile.at(row - k * lines, images.to_pitch), value);
         if (masked) {
@@ -126,7 +126,7 @@ template <class Vectors>
 struct BlendOperands {
   TensorView first, second, to, mask;  // an absent second or mask has data == nullptr
   Vectors vectors;
-  bool relu = false;
+  Activation activation;
 };
 
 template <class Vectors>
@@ -143,7 +143,7 @@ void launch_blend(const BlendOperands<Vectors>& operands, Stream& stream) {
     const auto launch = [&](auto kernel) {
       const Tile tile = in_one_wave(columns, kernel);
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, operands.vectors,
-                        tile, operands.relu);
+                        tile, operands.activation);
     };
     if constexpr (std::is_same_v<Vectors, EndVectors>) {
       launch(blend<T, lanes, true, false, Vectors>);
@@ -166,7 +166,7 @@ void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
       .to = o.out[0],
       .mask = op.mask ? o.out[1] : TensorView{},
       .vectors = {.first_slope = data_of<float>(o.in[1]), .offset = data_of<float>(o.in[2])},
-      .relu = op.relu};
+      .activation = {.relu = op.relu, .limit = op.limit}};
   if (op.residual == ScaleBias::Residual::normalised) {
     operands.vectors.second_slope = data_of<float>(o.in[4]);
     operands.vectors.second_offset = data_of<float>(o.in[5]);

@@ -173,6 +173,7 @@ class SliceSums {
                                     .vectors = vectors_among(operands, op_.attributes),
                                     .tile = tile_,
                                     .gate = gate,
+                                    .limit = op_.attributes.limit,
                                     .partials = partials,
                                     .dbeta = data_of<float>(operands.out[0]),
                                     .dgamma = data_of<float>(operands.out[1])},
@@ -210,6 +211,7 @@ class SliceGradient {
                                      .vectors = vectors_among(operands, op_.attributes),
                                      .tile = columns,
                                      .gate = op_.gates() ? Gate::recomputed : Gate::open,
+                                     .limit = op_.attributes.limit,
                                      .dbeta = data_of<float>(operands.in[sums]),
                                      .dgamma = data_of<float>(operands.in[sums + 1])},
                                     1 / static_cast<float>(op_.count), stream);

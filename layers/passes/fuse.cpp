@@ -43,9 +43,17 @@ struct Fused {
   std::vector<const Node*> absorbed;
 };
 
-bool is_plain_relu(const Node& node) {
-  const auto* relu = as<Relu>(node);
-  return relu != nullptr && std::isinf(relu->limit);
+// Returns the norm of a training step with a ReLU that has an upper limit as its epilogue, or
+// nullptr if `producer` is none. Other ops cannot carry the limit.
+std::shared_ptr<const Op> with_limited_relu(const Node& producer, float limit) {
+  const auto* norm = as<BatchNorm>(producer);
+  if (norm == nullptr || norm->attributes.relu || norm->attributes.residual) {
+    return nullptr;
+  }
+  BatchNormAttributes attributes = norm->attributes;
+  attributes.relu = true;
+  attributes.limit = limit;
+  return std::make_shared<const BatchNorm>(attributes);
 }
 
 // Returns the op of `producer` with a ReLU as its epilogue, or nullptr if it cannot carry one.
@@ -121,16 +129,20 @@ std::optional<Fused> fuse_residual(const Reader& reader, const Node& sum, const 
 }
 
 std::optional<Fused> fuse_relu(const Reader& reader, const Node& relu) {
-  const Node* producer = is_plain_relu(relu) ? reader.sole_producer(relu.inputs.front()) : nullptr;
+  const Relu* activation = as<Relu>(relu);
+  const Node* producer =
+      activation != nullptr ? reader.sole_producer(relu.inputs.front()) : nullptr;
   if (producer == nullptr) {
     return std::nullopt;
   }
-  if (as<Add>(*producer) != nullptr) {
+  const bool is_limited = !std::isinf(activation->limit);
+  if (as<Add>(*producer) != nullptr && !is_limited) {
     if (std::optional<Fused> fused = fuse_residual(reader, *producer, relu)) {
       return fused;
     }
   }
-  std::shared_ptr<const Op> op = with_relu(*producer);
+  std::shared_ptr<const Op> op =
+      is_limited ? with_limited_relu(*producer, activation->limit) : with_relu(*producer);
   if (op == nullptr) {
     return std::nullopt;
   }

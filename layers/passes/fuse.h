@@ -6,7 +6,8 @@ namespace cnn::layers {
 
 // Operator fusion of forward graphs, before gradients are added. Fuses BatchNorm or
 // BatchNormInference with a Relu or with an Add and a Relu behind it, and Conv2d, Dense or Add with
-// a Relu, if no other node or output reads the intermediate value.
+// a Relu, if no other node or output reads the intermediate value. A Relu with an upper limit is
+// only fused with a BatchNorm.
 Rewritten fuse_activations(const Graph& graph);
 
 // Fuses an inference graph after fuse_activations(): a Conv2d with a BatchNormInference behind it

@@ -130,7 +130,7 @@ class Emitter {
       in.push_back(now(node.inputs.back()));
       residual = ScaleBias::Residual::image;
     }
-    const std::vector<Value> out = emit_all(ScaleBias(a.relu, residual), in);
+    const std::vector<Value> out = emit_all(ScaleBias(a.relu, residual, false, a.limit), in);
     rewriter_.moved(node.outputs.front(), out.front().id);
   }
 

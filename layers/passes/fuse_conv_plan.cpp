@@ -175,7 +175,8 @@ class Planner {
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
     const TensorId image = node.outputs.front();
     const std::vector<NodeIndex>& readers = index_.readers(image);
-    if (!a.relu || a.residual || readers.empty() || index_.is_read_by_host(image)) {
+    if (!a.relu || a.is_limited() || a.residual || readers.empty() ||
+        index_.is_read_by_host(image)) {
       return false;
     }
     const TensorDesc& x = image_of(i);
@@ -227,7 +228,7 @@ class Planner {
       in.insert(in.end(), {x, vector, vector});
     }
     const BatchNormAttributes& a = as<BatchNorm>(index_.node(i))->attributes;
-    return index_.runs(ScaleBias(a.relu, residual), std::move(in));
+    return index_.runs(ScaleBias(a.relu, residual, false, a.limit), std::move(in));
   }
 
   // Returns the norm that makes the residual of norm `i`, if nothing else reads it, so that its
@@ -251,8 +252,8 @@ class Planner {
     const std::optional<NodeIndex> norm =
         index_.producer(node.inputs[NormOperandIndices(a.scale).mean]);
     const std::optional<NodeIndex> made_by = index_.producer(dy);
-    if (!a.relu || a.residual || op.joined || !norm || !plan_.fused_norm(*norm) || !made_by ||
-        !index_.is_read_once(dy)) {
+    if (!a.relu || a.is_limited() || a.residual || op.joined || !norm || !plan_.fused_norm(*norm) ||
+        !made_by || !index_.is_read_once(dy)) {
       return;
     }
     const Node& data = index_.node(*made_by);

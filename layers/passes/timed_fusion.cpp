@@ -1,6 +1,7 @@
 #include "layers/passes/timed_fusion.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,8 +31,13 @@ std::string text_of(const ConvAttributes& a) {
          (a.residual ? " residual" : "") + (a.relu ? " relu" : "");
 }
 
+std::string text_of_relu(bool relu, float limit) {
+  return std::string(relu ? " relu" : "") +
+         (limit < std::numeric_limits<float>::infinity() ? " up to " + std::to_string(limit) : "");
+}
+
 std::string text_of(const BatchNormAttributes& a) {
-  return std::string(a.relu ? " relu" : "") + (a.residual ? " residual" : "");
+  return text_of_relu(a.relu, a.limit) + (a.residual ? " residual" : "");
 }
 
 // Returns the attributes of a node's op that its operands do not show. Empty for ops that fusion
@@ -62,7 +68,7 @@ std::string attributes_of(const Node& node) {
     return text_of(backward->attributes);
   }
   const auto* blend = as<ScaleBias>(node);
-  return blend != nullptr && blend->relu ? " relu" : "";
+  return blend != nullptr ? text_of_relu(blend->relu, blend->limit) : "";
 }
 
 Signature signature_of(const Graph& graph, const Node& node) {

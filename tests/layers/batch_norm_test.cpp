@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "layers/operands.h"
+#include "runtime/error.h"
 #include "tests/support/literals.h"
 
 namespace cnn::layers {
@@ -34,6 +36,28 @@ TEST(BatchNorm, UsesMovingAveragesInInference) {
   const auto y = run(BatchNormInference(a), tensor({1, 1, 1, 2}, {9, -9}), tensor({1}, {1}),
                      tensor({1}, {5}), tensor({1}, {3}), tensor({1, 1, 1, 2}, {0.5, 0.5}));
   EXPECT_THAT(floats(y[0]), ElementsAre(3.5, 0));  // (9 - 5) / 2 + 1 + 0.5
+}
+
+// The norm's output before the ReLU is -3, 1, 5, and the limit is 4.
+TEST(BatchNorm, PassesTheGradientBetweenZeroAndTheLimit) {
+  const BatchNormAttributes a{.epsilon = 1, .relu = true, .limit = 4, .variables = {}};
+  const tests::HostTensor x = tensor({1, 1, 1, 3}, {-4, 0, 4}), beta = tensor({1}, {1});
+  const tests::HostTensor mean = tensor({1}, {0}), variance = tensor({1}, {0});
+  EXPECT_THAT(floats(run(BatchNormInference(a), x, beta, mean, variance)[0]), ElementsAre(0, 1, 4));
+  const auto gradients =
+      run(BatchNormBackward(a), x, beta, mean, variance, tensor({1, 1, 1, 3}, {100, 6, 100}));
+  EXPECT_THAT(floats(gradients[0]), ElementsAre(-2, 4, -2));  // the mean of 0, 6, 0 is 2
+  EXPECT_THAT(floats(gradients[1]), ElementsAre(6));
+}
+
+TEST(BatchNorm, LimitsOnlyAReluWithoutAResidual) {
+  const TensorDesc x = described({1, 3, 2, 2}, DataType::f32), beta = described({3}, DataType::f32);
+  for (const bool relu : {false, true}) {
+    const BatchNorm op({.relu = relu, .limit = 6, .residual = relu, .variables = {}});
+    const std::vector<TensorDesc> in =
+        relu ? std::vector<TensorDesc>{x, beta, x} : std::vector<TensorDesc>{x, beta};
+    EXPECT_THROW(op.infer(in), Error);
+  }
 }
 
 TEST(BatchNorm, FoldsIntoTheConvolution) {

@@ -18,6 +18,7 @@ Value vector(Graph& graph, std::string name, std::int64_t size) {
 std::string variant(std::string name, const BatchNormAttributes& a) {
   name += a.scale ? "_scale" : "";
   name += a.relu ? "_relu" : "";
+  name += a.is_limited() ? "_limit" : "";
   name += a.residual ? "_residual" : "";
   return name + (a.mask ? "_mask" : "");
 }
@@ -49,6 +50,10 @@ std::vector<BatchNormAttributes> variants() {
     a.relu = (bits & 2) != 0;
     a.residual = (bits & 4) != 0;
     result.push_back(a);
+  }
+  // About a sixth of the values of a norm are above its deviation.
+  for (const bool scale : {false, true}) {
+    result.push_back({.scale = scale, .relu = true, .limit = 1, .variables = {}});
   }
   return result;
 }

@@ -1,5 +1,7 @@
 // Cases of ops that occur only in graphs that already contain their gradients, so none of them is
 // differentiated.
+#include <limits>
+
 #include "layers/fused_conv.h"
 #include "layers/fused_norm.h"
 #include "layers/operands.h"
@@ -123,6 +125,7 @@ Case scale_bias_case(const Shape& shape, const ScaleBias& op, bool narrow) {
   name += op.relu ? "_relu" : "";
   name += narrow ? "_narrow" : "";
   name += op.mask ? "_mask" : "";
+  name += op.limit < std::numeric_limits<float>::infinity() ? "_limit" : "";
   return {.name = name, .build = build};
 }
 
@@ -160,6 +163,8 @@ std::vector<Case> fused_cases() {
     result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(true, residual, true), false));
     result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(true, residual, true), true));
   }
+  result.push_back(scale_bias_case({3, 17, 5, 7},
+                                   ScaleBias(true, ScaleBias::Residual::none, false, 0.5F), true));
   for (const Shape& shape : {Shape{3, 17, 5, 7}, Shape{2, 64, 9, 9}, Shape{2, 3, 4, 5}}) {
     result.push_back(end_case(shape));
   }

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
 #include "layers/initializer.h"
 #include "tests/layers/cases.h"
 #include "tests/support/interpreter.h"
@@ -16,7 +19,7 @@ namespace {
 struct Sample {
   double sum = 0;
   double noise = 0;  // the sum's error from rounding y to f32
-  // The side of every kink: zero after a ReLU, six after a ReLU6, and the maximum of each pool.
+  // The side of every kink: zero after a ReLU, its upper limit, and the maximum of each pool.
   std::vector<bool> side;
 };
 
@@ -49,13 +52,23 @@ class Loss {
   }
 
  private:
+  // Returns the upper limit of what the node outputs; infinity: there is none.
+  static float limit_of(const Node& node) {
+    if (const auto* relu = dynamic_cast<const layers::Relu*>(node.op.get())) {
+      return relu->limit;
+    }
+    const auto* norm = dynamic_cast<const layers::BatchNorm*>(node.op.get());
+    return norm != nullptr ? norm->attributes.limit : std::numeric_limits<float>::infinity();
+  }
+
   void note_side(const Node& node, std::vector<bool>& side) const {
+    const float limit = limit_of(node);
     for (const TensorId output : node.outputs) {
       const TensorView view = values_.view(output);
       if (view.desc.type == DataType::f32) {
         for (const float value : view.as<float>()) {
           side.push_back(value == 0);
-          side.push_back(value == 6);
+          side.push_back(value == limit);
         }
       } else {
         for (std::size_t byte = 0; byte < view.desc.bytes(); ++byte) {

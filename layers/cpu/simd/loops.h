@@ -23,7 +23,8 @@ struct GateBits {
   std::int64_t row = 0, byte = 0, bytes = 0;
 };
 
-// A normalised activation: y = relu?((x - mean) * (scale + scale_rest) + shift + residual?). The
+// A normalised activation: y = min(relu?((x - mean) * (scale + scale_rest) + shift + residual?),
+// limit). The
 // rounding error of a factor would be equal at every pixel of its channel, and deep networks
 // amplify it; scale_rest corrects it at no cost, since memory limits the loop.
 struct NormaliseRows {
@@ -34,13 +35,15 @@ struct NormaliseRows {
               *shift = nullptr;  // [columns]
   std::int64_t rows = 0, columns = 0;
   bool relu = false;
+  float limit = __builtin_inff();
   GateBits mask;        // with a residual and a ReLU: output, unless its data is null
   bool stream = false;  // non-temporal stores: y is large and overwrites no operand
 };
 
-// The gate of a normalised activation's gradient: always open, recomputed from x (layers/gate.h),
-// read from the output y, or read from a mask. A closed gate yields 0 x dy.
-enum class Gate : std::uint8_t { open, recomputed, output, mask };
+// The gate of a normalised activation's gradient: always open, recomputed from x (layers/gate.h)
+// without or with an upper limit, read from the output y, or read from a mask. A closed gate yields
+// 0 x dy.
+enum class Gate : std::uint8_t { open, recomputed, recomputed_with_limit, output, mask };
 
 struct NormaliseGradientRows {
   const void *x = nullptr, *dy = nullptr;
@@ -54,7 +57,8 @@ struct NormaliseGradientRows {
   const float *slope = nullptr, *offset = nullptr;  // dx = scale g + slope (x - mean) + offset
   std::int64_t rows = 0, columns = 0;
   Gate gate = Gate::open;
-  bool stream = false;  // non-temporal stores: g of gradient_sums, dx of gradient
+  float limit = __builtin_inff();  // Gate::recomputed_with_limit
+  bool stream = false;             // non-temporal stores: g of gradient_sums, dx of gradient
 };
 
 // Running moments of each column over `count` rows. scratch: 3 x columns floats.

@@ -173,6 +173,7 @@ struct MatrixLoops {
     T* y = static_cast<T*>(rows.y);
     const std::int64_t columns = rows.columns;
     const auto bound = V::set(rows.relu ? 0 : -__builtin_inff());
+    const auto upper = V::set(rows.limit);
     each_tile<V>(rows.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
       const auto mean = V::load(rows.mean + c, lanes);
       const auto scale = V::load(rows.scale + c, lanes);
@@ -190,7 +191,7 @@ struct MatrixLoops {
             if constexpr (masked) {
               gate.store(r, V::bits_above(value, V::set(rounds_to_zero)));
             }
-            Store::store(y + at, V::max(bound, value), lanes);
+            Store::store(y + at, V::min(upper, V::max(bound, value)), lanes);
           });
     });
   }
@@ -215,6 +216,7 @@ struct MatrixLoops {
           scale(V::load(rows.scale + c, l)),
           rest(V::load(rows.scale_rest + c, l)),
           shift(V::load(rows.shift + c, l)),
+          upper(V::set(rows.limit)),
           bits(rows.mask, c),
           column(c),
           lanes(l) {}
@@ -227,9 +229,11 @@ struct MatrixLoops {
       if constexpr (joined) {
         dy = dy + V::load(static_cast<const T*>(rows.dy2) + at, lanes);
       }
-      if constexpr (kind == Gate::recomputed) {  // the same expression as in normalise()
+      if constexpr (kind == Gate::recomputed || kind == Gate::recomputed_with_limit) {
+        // The same expression as in normalise().
         const auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
-        return V::gated(dy, value, V::set(rounds_to_zero));
+        const auto positive = V::gated(dy, value, V::set(rounds_to_zero));
+        return kind == Gate::recomputed ? positive : V::gated(positive, upper, value);
       } else if constexpr (kind == Gate::output) {
         return V::gated(dy, V::load(static_cast<const T*>(rows.y) + at, lanes), V::zero());
       } else if constexpr (kind == Gate::mask) {
@@ -238,7 +242,7 @@ struct MatrixLoops {
         return dy;
       }
     }
-    typename V::Float mean, scale, rest, shift;
+    typename V::Float mean, scale, rest, shift, upper;
     GateColumn bits;
     std::int64_t column;
     Lanes lanes;
@@ -258,6 +262,8 @@ struct MatrixLoops {
       with_kind(std::integral_constant<Gate, Gate::open>{});
     } else if (rows.gate == Gate::recomputed) {
       with_kind(std::integral_constant<Gate, Gate::recomputed>{});
+    } else if (rows.gate == Gate::recomputed_with_limit) {
+      with_kind(std::integral_constant<Gate, Gate::recomputed_with_limit>{});
     } else if (rows.gate == Gate::output) {
       with_kind(std::integral_constant<Gate, Gate::output>{});
     } else {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/conv.h"
 #include "layers/fused_conv.h"
@@ -82,6 +83,20 @@ TEST_F(ConvFusionPlan, StoresEachNormWhereNoKernelHasAPrologue) {
   EXPECT_EQ(decided.norms.at(norms[0]).form, Form::stored);
   EXPECT_FALSE(decided.convs.at(convs[1]).norm);
   EXPECT_TRUE(decided.convs.at(convs[1]).statistics);
+}
+
+// No convolution limits what it normalises on load.
+TEST_F(ConvFusionPlan, StoresNormsWhoseReluHasALimit) {
+  Graph forward;
+  const Value x = forward.input("x", {.shape = {2, 8, 6, 6}});
+  const ConvOptions bare{.filters = 8, .relu = false};
+  const Value y = relu6(conv_bn(x, bare, {.scale = true}));
+  forward.output("y", conv_bn(y, bare, {.scale = true}));
+  graph = fuse_activations(forward).graph;
+  const ConvFusion decided = plan(all);
+  EXPECT_EQ(decided.norms.at(1).form, Form::stored);
+  EXPECT_TRUE(decided.convs.at(0).statistics);
+  EXPECT_FALSE(decided.convs.at(2).norm);
 }
 
 TEST_F(ConvFusionPlan, KeepsAllNormsWhereTheTableRunsNoFusedConvolution) {

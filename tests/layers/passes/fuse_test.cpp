@@ -139,10 +139,44 @@ TEST(FuseActivations, LeavesAValueThatIsAnOutputOfTheGraph) {
   EXPECT_THAT(ops_of(*fuse_activations(graph).graph), ElementsAre("conv", "relu"));
 }
 
-TEST(FuseActivations, LeavesARelu6) {
+// MobileNet's blocks. The factor makes the limit act.
+Value limited_block(Value x) {
+  const Value y = relu6(scale(conv_bn(x, {.filters = 6, .relu = false}, norm), 9));
+  return relu6(conv_bn(y, {.filters = 4, .kernel = 3, .relu = false}, norm));
+}
+
+TEST(FuseActivations, PutsARelu6IntoANormOfATrainingStep) {
+  Graph graph;
+  const Value y = limited_block(images(graph));
+  const Rewritten fused = fuse_activations(graph);
+  EXPECT_THAT(ops_of(*fused.graph),
+              ElementsAre("conv", "batch_norm", "scale", "relu", "conv", "batch_norm"));
+  EXPECT_EQ(dynamic_cast<const BatchNorm&>(*fused.graph->nodes().back().op).attributes.limit, 6);
+  const auto actual = values_of(*fused.graph, moved(fused, y));
+  expect_equal(values_of(graph, y), actual);
+}
+
+TEST(FuseActivations, LeavesARelu6ThatNothingBeforeItCanLimit) {
   Graph graph;
   relu6(conv(images(graph), {.filters = 5, .relu = false}));
   EXPECT_THAT(ops_of(*fuse_activations(graph).graph), ElementsAre("conv", "relu"));
+  Graph residual;
+  const Value x = images(residual);
+  relu6(add(conv_bn(x, {.filters = 5, .relu = false}, norm), x));
+  EXPECT_THAT(ops_of(*fuse_activations(residual).graph),
+              ElementsAre("conv", "batch_norm", "add", "relu"));
+}
+
+// The norm goes into the convolution's weights, whose epilogue has no limit.
+TEST(FuseActivations, LeavesARelu6OfAnInferenceStep) {
+  Graph graph({.training = false});
+  const Value y = limited_block(images(graph));
+  const Rewritten fused = fuse_activations(graph);
+  const Rewritten folded = fold_batch_norms(*fused.graph);
+  EXPECT_THAT(ops_of(*folded.graph), ElementsAre("fold_batch_norm", "conv", "scale", "relu",
+                                                 "fold_batch_norm", "conv", "relu"));
+  const auto actual = values_of(*folded.graph, moved(folded, moved(fused, y)));
+  expect_equal(values_of(graph, y), actual);
 }
 
 TEST(FuseActivations, CarriesInputsParametersAndOutputsOver) {
