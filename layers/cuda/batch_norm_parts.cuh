@@ -65,9 +65,8 @@ struct NormaliseImages {
   std::uint8_t* mask = nullptr;  // the ReLU mask of y, an output if `masked`
 };
 
-// Writes y = activation(scale x + shift + residual). Blocks walk their
-// chunk of rows from its end: the pass before this one has read it from the front, so that the L2
-// cache still holds its end.
+// Writes y = activation(scale x + shift + residual). Blocks walk their chunk of rows from its end:
+// the pass before this one has read it from the front, so that the L2 cache still holds its end.
 template <class T, int width, bool masked>
 __global__ void __launch_bounds__(tile_threads)
     normalise(NormaliseImages<T> images, NormVectors vectors, Tile tile, Activation activation) {

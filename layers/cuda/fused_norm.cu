@@ -66,8 +66,8 @@ struct EndVectors {
 };
 
 // Writes to = activation(first_slope first + second_slope second + offset + second_offset). Blocks
-// walk their chunk from its end: the kernel before wrote the image from
-// the front, so that the L2 cache still holds the end.
+// walk their chunk from its end: the kernel before wrote the image from the front, so that the L2
+// cache still holds the end.
 template <class T, int width, bool two, bool masked, class Vectors>
 __global__ void __launch_bounds__(tile_threads)
     blend(BlendImages<T> images, Vectors vectors, Tile tile, Activation activation) {

@@ -23,9 +23,9 @@ struct GateBits {
   std::int64_t row = 0, byte = 0, bytes = 0;
 };
 
-// A normalised activation: y = min(relu?((x - mean) * (scale + scale_rest) + shift + residual?),
-// limit). The
-// rounding error of a factor would be equal at every pixel of its channel, and deep networks
+// A normalised activation:
+//   y = min(relu?((x - mean) * (scale + scale_rest) + shift + residual?), limit)
+// The rounding error of a factor would be equal at every pixel of its channel, and deep networks
 // amplify it; scale_rest corrects it at no cost, since memory limits the loop.
 struct NormaliseRows {
   const void* x = nullptr;
