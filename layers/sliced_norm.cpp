@@ -62,8 +62,7 @@ struct Norm {
   // Returns whether the gradient of a ReLU behind the norm passes.
   bool is_open(std::size_t c, double x) const { return layers::is_open(y(c, x), limit); }
 
-  double limit;
-
+  double limit;  // of the ReLU
   std::vector<double> mean, r, gamma, beta;
 };
 

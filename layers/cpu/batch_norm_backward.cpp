@@ -69,7 +69,7 @@ class Backward {
             .offset = scratch.offset + channel,
             .rows = run.rows,
             .columns = chunks_.blocks.columns,
-            .gate = op_.attributes.relu ? recomputed_gate(op_.attributes) : Gate::open,
+            .gate = gate_from_x(op_.attributes),
             .limit = op_.attributes.limit};
   }
 

@@ -205,9 +205,11 @@ GradientSums merge_sums(const Chunks& chunks, const double* sums, const Unit& un
 // Returns the number of channels of [first, first + count) that exist, without padding.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);
 
-// Returns the gate of a norm with a ReLU whose output is recomputed from x.
-inline Gate recomputed_gate(const BatchNormAttributes& a) {
-  return a.is_limited() ? Gate::recomputed_with_limit : Gate::recomputed;
+// Returns the gate of the gradient of a norm whose output is not an operand: that of its ReLU,
+// recomputed from x, or an open one.
+inline Gate gate_from_x(const BatchNormAttributes& a) {
+  const Gate of_relu = a.is_limited() ? Gate::recomputed_with_limit : Gate::recomputed;
+  return a.relu ? of_relu : Gate::open;
 }
 
 // Returns the bits of a run's pixels and channels in a mask (see layers/relu_mask.h). A mask has

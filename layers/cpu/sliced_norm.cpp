@@ -116,19 +116,18 @@ class SliceSums {
     }
     const std::int64_t channel = run.group * columns;
     const std::size_t dy = op_.index_of_dy();
-    NormaliseGradientRows rows{
-        .x = at(operands.in[0], run.offset),
-        .dy = at(operands.in[dy], run.offset),
-        .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
-        .mean = scratch.factors.mean + channel,
-        .scale = scratch.factors.scale + channel,
-        .scale_rest = scratch.factors.scale_rest + channel,
-        .shift = scratch.factors.shift + channel,
-        .rows = run.rows,
-        .columns = columns,
-        .gate = op_.attributes.relu ? recomputed_gate(op_.attributes) : Gate::open,
-        .limit = op_.attributes.limit,
-        .stream = stream};
+    NormaliseGradientRows rows{.x = at(operands.in[0], run.offset),
+                               .dy = at(operands.in[dy], run.offset),
+                               .dy2 = op_.joined ? at(operands.in[dy + 1], run.offset) : nullptr,
+                               .mean = scratch.factors.mean + channel,
+                               .scale = scratch.factors.scale + channel,
+                               .scale_rest = scratch.factors.scale_rest + channel,
+                               .shift = scratch.factors.shift + channel,
+                               .rows = run.rows,
+                               .columns = columns,
+                               .gate = gate_from_x(op_.attributes),
+                               .limit = op_.attributes.limit,
+                               .stream = stream};
     if (op_.passes_gradient()) {
       rows.gate = Gate::output;
       rows.y = at(operands.in.back(), run.offset);
@@ -227,7 +226,7 @@ class SliceGradient {
                       .offset = scratch.offset + channel,
                       .rows = run.rows,
                       .columns = chunks_.blocks.columns,
-                      .gate = op_.gates() ? recomputed_gate(op_.attributes) : Gate::open,
+                      .gate = op_.gates() ? gate_from_x(op_.attributes) : Gate::open,
                       .limit = op_.attributes.limit,
                       .stream = stream});
   }

@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "layers/activation.h"
 #include "layers/cuda/flat.cuh"
 #include "layers/cuda/gate.cuh"
@@ -13,28 +11,10 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// Returns min(max(x, 0), limit); the comparisons are written so that a NaN stays a NaN.
-struct Clamp {
-  float limit;
-  __device__ float operator()(float x) const {
-    const float positive = x < 0 ? 0 : x;
-    return positive > limit ? limit : positive;
-  }
-};
-
-// Returns the limit in the form that pass() compares with. A limit of infinity becomes NaN, for
-// which no y is at the limit: an infinite y must still let the gradient pass.
-float upper_of(float limit) { return std::isinf(limit) ? std::nanf("") : limit; }
-
-// Returns the gradient g where 0 < gate < upper, else zero times g.
-__device__ inline float pass(float g, float gate, float upper) {
-  return gated(g, is_open(gate) && !(gate >= upper));
-}
-
 // Writes dx for contiguous operands of n elements; dx may alias dy.
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
-    pass_where_open(const T* dy, const T* y, T* dx, std::int64_t n, float upper) {
+    pass_where_open(const T* dy, const T* y, T* dx, std::int64_t n, float limit) {
   each_pack<full_width<T>>(n, [&](std::int64_t at, auto width) {
     float g[decltype(width)::value];
     float gate[decltype(width)::value];
@@ -42,7 +22,7 @@ __global__ void __launch_bounds__(flat_threads)
     load<decltype(width)::value>(y + at, gate);
 #pragma unroll
     for (int i = 0; i < decltype(width)::value; ++i) {
-      g[i] = pass(g[i], gate[i], upper);
+      g[i] = gated(g[i], is_open(gate[i], limit));
     }
     store<decltype(width)::value>(dx + at, g);
   });
@@ -59,7 +39,7 @@ struct GateImages {
 // The same for operands with a pitch, whose pixels are separated by channels of other tensors.
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
-    pass_rows_where_open(GateImages<T> images, Tile tile, float upper) {
+    pass_rows_where_open(GateImages<T> images, Tile tile, float limit) {
   if (tile.channel() >= tile.channels) {
     return;
   }
@@ -85,7 +65,7 @@ __global__ void __launch_bounds__(tile_threads)
         widen(y[k], gate);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          g[i] = pass(g[i], gate[i], upper);
+          g[i] = gated(g[i], is_open(gate[i], limit));
         }
         store<width>(images.dx + tile.at(row + k * lines), g);
       }
@@ -93,7 +73,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-void run_backward_by_rows(Stream& stream, const Operands& o, float upper) {
+void run_backward_by_rows(Stream& stream, const Operands& o, float limit) {
   const Tile columns = columns_of(o.out[0].desc);
   with_type_and_width(o.out[0].desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -104,19 +84,19 @@ void run_backward_by_rows(Stream& stream, const Operands& o, float upper) {
                                .y_pitch = pitch_of(o.in[1].desc)};
     const auto kernel = pass_rows_where_open<T, decltype(width)::value>;
     const Tile tile = in_one_wave(columns, kernel);
-    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile, upper);
+    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile, limit);
   });
 }
 
-void run_backward(Stream& stream, const Operands& o, float upper) {
+void run_backward(Stream& stream, const Operands& o, float limit) {
   if (o.in[0].desc.pitch > 0 || o.in[1].desc.pitch > 0) {
-    return run_backward_by_rows(stream, o, upper);
+    return run_backward_by_rows(stream, o, limit);
   }
   with_type(o.in[0].desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = o.out[0].desc.shape.elements();
     launch_flat(pass_where_open<T>, n / full_width<T>, stream, data_of<const T>(o.in[0]),
-                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, upper);
+                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, limit);
   });
 }
 
@@ -128,7 +108,8 @@ void add_activation_rows(KernelTable& table) {
                     return own_kernel([limit = op.limit](Stream& stream, const Operands& o) {
                       with_type(o.in[0].desc.type, [&](auto tag) {
                         using T = typename decltype(tag)::Type;
-                        launch_map<T, T>(o.in[0], o.out[0], Clamp{limit}, stream);
+                        launch_map<T, T>(o.in[0], o.out[0],
+                                         Activation{.relu = true, .limit = limit}, stream);
                       });
                     });
                   });
@@ -141,8 +122,8 @@ void add_activation_rows(KernelTable& table) {
         return spec;
       },
       [](const ReluBackward& op, const Signature&) {
-        return own_kernel([upper = upper_of(op.limit)](Stream& stream, const Operands& o) {
-          run_backward(stream, o, upper);
+        return own_kernel([limit = op.limit](Stream& stream, const Operands& o) {
+          run_backward(stream, o, limit);
         });
       });
 }

@@ -261,7 +261,8 @@ Rewritten fold_batch_norms(const Graph& graph) {
   std::vector<const Node*> conv_of(graph.nodes().size());
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (as<BatchNormInference>(node) != nullptr) {
+    const auto* norm = as<BatchNormInference>(node);
+    if (norm != nullptr && !norm->attributes.is_limited()) {
       const Node* producer = reader.sole_producer(node.inputs.front());
       if (open_conv(producer) != nullptr) {
         conv_of[i] = producer;

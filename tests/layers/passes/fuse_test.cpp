@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
@@ -200,6 +201,18 @@ TEST(FoldBatchNorms, KeepsValues) {
   }
   const auto actual = values_of(*folded.graph, moved(folded, moved(fused, y)));
   expect_equal(values_of(graph, y), actual);
+}
+
+// A convolution's epilogue has no limit.
+TEST(FoldBatchNorms, LeavesANormWhoseReluHasALimit) {
+  Graph graph({.training = false});
+  const Value y = conv(images(graph), {.filters = 5, .relu = false});
+  const auto vector = [&](const char* name) {
+    return graph.parameter(name, described({5}, DataType::f32), {});
+  };
+  emit_all(BatchNormInference({.relu = true, .limit = 6, .variables = {}}),
+           std::vector<Value>{y, vector("beta"), vector("mean"), vector("variance")});
+  EXPECT_THAT(ops_of(*fold_batch_norms(graph).graph), ElementsAre("conv", "batch_norm_inference"));
 }
 
 TEST(FoldBatchNorms, LeavesANormThatFollowsNoConvolution) {
