@@ -6,7 +6,7 @@
 
 // The sign mask of a ReLU: one bit for each element, set if the ReLU let it pass. The gradient
 // needs only this mask of the output, and the mask takes a sixteenth of the bytes of a 16-bit
-// output.
+// output, or a thirty-second of those of an f32 output.
 namespace cnn::layers {
 
 // Returns the mask of an image [N,C,H,W]: u8 [N, ceil(C / 8), H, W], in which bit c % 8 of byte c /

@@ -34,10 +34,8 @@ void keep_pitches(std::vector<TensorDesc>& answers, const std::vector<TensorDesc
   }
 }
 
-// A ReLU mask has one byte for eight channels of 16 bits.
-bool has_gate_bytes(const TensorDesc& image) {
-  return is_half(image.type) && image.shape[1] % 8 == 0;
-}
+// A ReLU mask has one byte for eight channels.
+bool has_gate_bytes(const TensorDesc& image) { return image.shape[1] % 8 == 0; }
 
 Spec norm(const layers::BatchNorm& op, const Signature& request) {
   if (op.attributes.mask && !has_gate_bytes(request.in[0])) {

@@ -59,7 +59,7 @@ class Forward {
 void add_batch_norm_rows(KernelTable& table) {
   table.add<BatchNorm>(
       [](const BatchNorm& op, const Signature& request) -> std::optional<KernelSpec> {
-        if (op.attributes.mask && !has_mask_width(request.in[0])) {
+        if (op.attributes.mask && !has_mask(request.in[0])) {
           return std::nullopt;
         }
         KernelSpec spec = in_nhwc(request, Forward(op.attributes, request.in[0]).workspace());

@@ -90,7 +90,7 @@ class Backward {
 void add_batch_norm_backward_rows(KernelTable& table) {
   table.add<BatchNormBackward>(
       [](const BatchNormBackward& op, const Signature& request) -> std::optional<KernelSpec> {
-        if (op.attributes.mask && !has_mask_width(request.in[0])) {
+        if (op.attributes.mask && !has_mask(request.in[0])) {
           return std::nullopt;
         }
         KernelSpec spec = in_nhwc(request, Backward(op, request.in[0]).workspace());

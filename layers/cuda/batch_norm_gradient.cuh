@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(tile_threads)
         }
         if (gate == Gate::output) {
           y[k] = fetch<width>(images.y + at);
-        } else if (width == mask_width && gate == Gate::mask) {
-          mask[k] = images.mask[at / mask_width];
+        } else if (width == full_width<T> && gate == Gate::mask) {
+          mask[k] = images.mask[tile.mask_at(source)];
         }
       }
 #pragma unroll
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(tile_threads)
           for (int i = 0; i < width; ++i) {
             g[i] = two ? g[i] + g2[i] : g[i];
             const bool opens = gate == Gate::output ? is_open(to_float(y[k].element[i]))
-                               : gate == Gate::mask ? (mask[k] >> i & 1) != 0
+                               : gate == Gate::mask ? (open_bits(mask[k], channel) >> i & 1) != 0
                                                     : is_open(affine(value[i], i), limit);
             g[i] = gated(g[i], gate == Gate::open || opens);
             sums[i] += g[i];

@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(tile_threads)
           value[i] = activation(affine(value[i], i) + other[i]);
         }
         store<width>(images.y + tile.at(row - k * lines, images.y_pitch), value);
-        if (masked) {
-          images.mask[tile.mask_at(row - k * lines)] = open_bits<T>(value);
+        if constexpr (masked) {
+          store_open_bits<T>(images.mask + tile.mask_at(row - k * lines), value);
         }
       }
     }
@@ -127,7 +127,7 @@ inline void launch_normalise(const NormaliseOperands& operands, const Activation
                                     .y = data_of<T>(operands.y),
                                     .y_pitch = pitch_of(operands.y.desc),
                                     .mask = data_of<std::uint8_t>(operands.mask)};
-    with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
+    with_mask<T, lanes>(images.mask != nullptr, [&](auto masked) {
       const auto kernel = normalise<T, lanes, decltype(masked)::value>;
       const Tile tile = in_one_wave(columns, kernel);
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, operands.vectors,

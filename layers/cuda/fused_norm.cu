@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(tile_threads)
           value[i] = activation(sum);
         }
         store<width>(images.to + tile.at(row - k * lines, images.to_pitch), value);
-        if (masked) {
-          images.mask[tile.mask_at(row - k * lines)] = open_bits<T>(value);
+        if constexpr (masked) {
+          store_open_bits<T>(images.mask + tile.mask_at(row - k * lines), value);
         }
       }
     }
@@ -148,7 +148,7 @@ void launch_blend(const BlendOperands<Vectors>& operands, Stream& stream) {
     if constexpr (std::is_same_v<Vectors, EndVectors>) {
       launch(blend<T, lanes, true, false, Vectors>);
     } else {
-      with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
+      with_mask<T, lanes>(images.mask != nullptr, [&](auto masked) {
         if (images.second == nullptr) {
           launch(blend<T, lanes, false, decltype(masked)::value, Vectors>);
         } else {
@@ -373,7 +373,7 @@ void add_fused_norm_rows(KernelTable& table) {
       });
   table.add<ScaleBias>(
       [](const ScaleBias& op, const Signature& request) -> std::optional<KernelSpec> {
-        if (op.mask && !has_mask_width(request.in[0])) {
+        if (op.mask && !has_mask(request.in[0])) {
           return std::nullopt;
         }
         KernelSpec spec = with_f32_vectors(request);

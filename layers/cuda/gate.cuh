@@ -28,16 +28,33 @@ struct Activation {
 // Returns the value if the gate is open, else the value times zero, but never -0.
 __device__ inline float gated(float value, bool open) { return open ? value : fmaf(value, 0, 0); }
 
-// Returns the ReLU mask of up to eight values: bit i is set if values[i], rounded to T as it is
-// stored, lets the gradient pass.
-template <class T, int count>
-__device__ std::uint8_t open_bits(const float (&values)[count]) {
+// The channels of one byte of a ReLU mask, see layers/relu_mask.h.
+inline constexpr int mask_width = 8;
+
+// Stores a thread's part of the byte of a ReLU mask: bit i of the part is set if values[i], rounded
+// to T as it is stored, lets the gradient pass. Threads with four values share the byte with the
+// neighbour along x, and both of an even and an odd thread must call it.
+template <class T, int width>
+__device__ void store_open_bits(std::uint8_t* byte, const float (&values)[width]) {
+  static_assert(width == mask_width || 2 * width == mask_width);
   unsigned bits = 0;
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < width; ++i) {
     bits |= is_open(to_float(from_float<T>(values[i]))) ? 1U << i : 0;
   }
-  return static_cast<std::uint8_t>(bits);
+  if constexpr (width < mask_width) {
+    const unsigned even_lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32U & ~1U;
+    bits |= __shfl_xor_sync(3U << even_lane, bits, 1) << width;
+    if (threadIdx.x % 2 != 0) {
+      return;
+    }
+  }
+  *byte = static_cast<std::uint8_t>(bits);
+}
+
+// Returns the bits of the channels from `channel` on, at the end of the byte that has them.
+__device__ inline unsigned open_bits(std::uint8_t byte, int channel) {
+  return static_cast<unsigned>(byte) >> (channel % mask_width);
 }
 
 }  // namespace cnn::layers::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "layers/cuda/gate.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/vector.cuh"
 #include "runtime/cuda/launch.h"
@@ -13,10 +14,6 @@
 namespace cnn::layers::cuda {
 
 inline constexpr int tile_threads = 256;
-
-// The channels of one byte of a ReLU mask. Kernels access masks only in tiles of this width, so
-// that each byte belongs to one thread.
-inline constexpr int mask_width = 8;
 
 // A launch configuration for such a matrix. blockIdx.x selects a group of channels and blockIdx.y a
 // chunk of rows; threadIdx.x selects `width` neighbouring channels and threadIdx.y a line. A thread
@@ -45,7 +42,7 @@ struct Tile {
   __device__ std::int64_t at(std::int64_t row, std::int64_t pitch) const {
     return row * pitch + channel();
   }
-  // Returns the index of the mask byte of these channels. Requires a tile of mask_width.
+  // Returns the index of the mask byte with these channels. Requires an image that has_mask().
   __device__ std::int64_t mask_at(std::int64_t row) const { return at(row) / mask_width; }
   // Returns the first channel of the calling thread, at least `channels` for a thread without work.
   __device__ int channel() const {
@@ -115,11 +112,9 @@ Tile in_one_wave(const Tile& tile, void (*kernel)(Parameters...)) {
   return in_one_wave(tile, cnn::cuda::max_resident_blocks(kernel, tile_threads, 0));
 }
 
-// Returns whether kernels can access the ReLU mask of such an image: whether its tile has
-// mask_width, which takes a 16-bit type and a multiple of 8 channels.
-inline bool has_mask_width(const TensorDesc& image) {
-  return width_for(image.shape[1], image.type) == mask_width;
-}
+// Returns whether kernels can access the ReLU mask of such an image: whether all of its bytes are
+// full, so that each belongs to one thread, or for f32 to two neighbours.
+inline bool has_mask(const TensorDesc& image) { return image.shape[1] % mask_width == 0; }
 
 // Dispatches to a template instance: calls function(TypeTag<T>, std::integral_constant<int, width>)
 // with the C++ type of a floating-point DataType and a width that width_for() returned for it.
@@ -159,11 +154,11 @@ Tile sums_tile_of(const TensorDesc& image, const KernelOf& kernel_of) {
 }
 
 // Dispatches on the presence of a mask: calls function(std::bool_constant<masked>), which is true
-// only for tiles of mask_width. Kernels without a mask are separate instances, because computing
-// the mask costs registers.
-template <int width, class Function>
+// only for the full width, which images that has_mask() have. Kernels without a mask are separate
+// instances, because computing the mask costs registers.
+template <class T, int width, class Function>
 void with_mask(bool masked, const Function& function) {
-  if constexpr (width == mask_width) {
+  if constexpr (width == full_width<T>) {
     if (masked) {
       function(std::true_type{});
       return;

@@ -58,7 +58,8 @@ TEST(AssumedKernels, KeepGatesOfRelusAsBitsOfEightChannels) {
   EXPECT_TRUE(norm_of(16, DataType::f16).has_value());
   EXPECT_TRUE(norm_of(16, DataType::bf16).has_value());
   EXPECT_FALSE(norm_of(12, DataType::f16).has_value());
-  EXPECT_FALSE(norm_of(16, DataType::f32).has_value());
+  EXPECT_TRUE(norm_of(16, DataType::f32).has_value());
+  EXPECT_FALSE(norm_of(12, DataType::f32).has_value());
 }
 
 TEST(AssumedKernels, TakeWeightsInTheTypeOfTheImages) {
