@@ -113,19 +113,22 @@ std::optional<Fused> fuse_residual(const Reader& reader, const Node& sum, const 
   if (sum.inputs.size() != 2 || as<Add>(sum)->relu) {
     return std::nullopt;
   }
-  for (const std::size_t side : {0U, 1U}) {  // the main branch stands first in add(y, shortcut)
+  // Takes the norm that is computed last. Its gradient comes first, and that of the other branch
+  // only where this branch has ended: together, their images would be large.
+  std::optional<Fused> fused;
+  for (const std::size_t side : {0U, 1U}) {
     const Node* norm = reader.sole_producer(sum.inputs[side]);
     std::shared_ptr<const Op> op = norm == nullptr ? nullptr : with_residual(*norm);
-    if (op != nullptr) {
+    if (op != nullptr && (!fused || norm > fused->absorbed.front())) {
       std::vector<TensorId> inputs = norm->inputs;
       inputs.push_back(sum.inputs[1 - side]);
-      return Fused{.op = std::move(op),
-                   .inputs = std::move(inputs),
-                   .outputs = replace_front(norm->outputs, relu.outputs.front()),
-                   .absorbed = {norm, &sum}};
+      fused = Fused{.op = std::move(op),
+                    .inputs = std::move(inputs),
+                    .outputs = replace_front(norm->outputs, relu.outputs.front()),
+                    .absorbed = {norm, &sum}};
     }
   }
-  return std::nullopt;
+  return fused;
 }
 
 std::optional<Fused> fuse_relu(const Reader& reader, const Node& relu) {

@@ -114,6 +114,23 @@ TEST(FuseActivations, PutsJoinAndReluIntoTheNormBeforeThem) {
   EXPECT_TRUE(last.attributes.residual);
 }
 
+// The gradient of the branch that ends last can then be complete before that of the other begins.
+TEST(FuseActivations, PutsAJoinOfTwoNormsIntoTheOneThatRunsLast) {
+  for (const bool shortcut_first : {false, true}) {
+    Graph graph;
+    const Value x = images(graph);
+    const Value shortcut = conv_bn(x, {.filters = 6, .relu = false}, norm);
+    const Value main = conv_bn(x, {.filters = 6, .kernel = 3, .relu = false}, norm);
+    relu(shortcut_first ? add(shortcut, main) : add(main, shortcut));
+    const Rewritten fused = fuse_activations(graph);
+    ASSERT_THAT(ops_of(*fused.graph), ElementsAre("conv", "batch_norm", "conv", "batch_norm"));
+    const std::span<const Node> nodes = fused.graph->nodes();
+    EXPECT_FALSE(dynamic_cast<const BatchNorm&>(*nodes[1].op).attributes.residual);
+    EXPECT_EQ(nodes[3].inputs.front(), nodes[2].outputs.front());
+    EXPECT_EQ(nodes[3].inputs.back(), nodes[1].outputs.front());
+  }
+}
+
 TEST(FuseActivations, PutsAReluIntoWhatComesBeforeIt) {
   Graph graph;
   const Value x = images(graph);
