@@ -11,7 +11,7 @@ namespace cnn::lms {
 namespace {
 
 constexpr PolicyRow rows[] = {
-    {"planned", planned, true},
+    {"planned", planned, true, true},
     {"none", none},
     {"tflms1", tflms1},
     {"tflms2", tflms2},

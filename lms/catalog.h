@@ -12,6 +12,8 @@ struct PolicyRow {
   Policy plan = nullptr;
   // Its schedules say themselves which step waits for which copy.
   bool places_waits = false;
+  // It plans the backward pass in backward_order(); the others keep the network's own.
+  bool orders = false;
 };
 
 std::span<const PolicyRow> policies();

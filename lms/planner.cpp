@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "lms/backward_order.h"
 #include "lms/bound.h"
 #include "lms/catalog.h"
 #include "lms/disk_tier.h"
@@ -18,12 +22,17 @@
 namespace cnn::lms {
 namespace {
 
-// Returns the first step after the loss: from there on gradients are computed.
-StepId first_backward(const Graph& graph, const Schedule& schedule) {
+std::optional<TensorId> loss_of(const Graph& graph) {
   std::optional<TensorId> loss;
   for (const Output& output : graph.outputs()) {
     loss = output.name == "base_loss" ? output.tensor : loss;
   }
+  return loss;
+}
+
+// Returns the first step after the loss: from there on gradients are computed.
+StepId first_backward(const Graph& graph, const Schedule& schedule) {
+  const std::optional<TensorId> loss = loss_of(graph);
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     for (const Access& access : accesses(graph, schedule.steps[s].action)) {
       if (access.tensor == loss && access.kind == Access::Kind::define) {
@@ -32,6 +41,19 @@ StepId first_backward(const Graph& graph, const Schedule& schedule) {
     }
   }
   return StepId{static_cast<std::uint32_t>(schedule.steps.size())};
+}
+
+// Returns the nodes of a schedule in the order of their first runs.
+std::vector<NodeId> order_of(const Schedule& schedule) {
+  std::vector<NodeId> order;
+  std::set<NodeId> known;
+  for (const Step& step : schedule.steps) {
+    const auto* compute = std::get_if<Compute>(&step.action);
+    if (compute != nullptr && known.insert(compute->node).second) {
+      order.push_back(compute->node);
+    }
+  }
+  return order;
 }
 
 }  // namespace
@@ -58,6 +80,16 @@ Planner::Planner(PlannerOptions options)
       limits_{.device = options_.budget - std::min(options_.budget, options_.resident_bytes),
               .host = options_.host_bytes,
               .disk = options_.disk_bytes} {}
+
+// Returns the step without a plan, in the order of nodes that the policy plans.
+Schedule Planner::unplanned_schedule(const StepPlan& unlimited) const {
+  const Graph& graph = *unlimited.graph;
+  const std::optional<TensorId> loss = loss_of(graph);
+  const std::optional<NodeId> last = loss ? graph.producer(*loss) : std::nullopt;
+  return last && find_policy(options_.policy).orders
+             ? make_schedule(graph, backward_order(graph, unlimited.specs, index_of(*last) + 1))
+             : make_schedule(graph);
+}
 
 Request Planner::request_for(const StepPlan& unlimited, const Schedule& schedule,
                              const Costs& costs) const {
@@ -86,10 +118,11 @@ void Planner::start_report(const StepPlan& unlimited, const Costs& costs) {
 
 StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double useful_seconds) {
   const auto start = std::chrono::steady_clock::now();
-  const Schedule given = make_schedule(*unlimited.graph);
+  start_report(unlimited, costs);
+  const Schedule given =
+      report_.necessary ? unplanned_schedule(unlimited) : make_schedule(*unlimited.graph);
   Request request = request_for(unlimited, given, costs);
   request.useful_seconds = useful_seconds;
-  start_report(unlimited, costs);
   const bool moves = report_.necessary && options_.options.n_tensors != 0;
   const PolicyRow& policy = find_policy(options_.policy);
   Plan made = moves ? policy.plan(request) : Plan{given, {}};
@@ -110,7 +143,10 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double use
 
 StepPlan Planner::plan_by(const Schedule& schedule, std::size_t enough, const StepPlan& unlimited,
                           const Costs& costs) {
-  const Schedule given = make_schedule(*unlimited.graph);
+  Schedule given = unplanned_schedule(unlimited);
+  if (order_of(given) != order_of(schedule)) {
+    given = make_schedule(*unlimited.graph);
+  }
   const Request request = request_for(unlimited, given, costs);
   start_report(unlimited, costs);
   policy_seconds_ = 0;
@@ -142,12 +178,12 @@ StepPlan Planner::place(const StepPlan& unlimited, const Request& request) {
 }
 
 double Planner::lower_bound_seconds(const StepPlan& unlimited, const Costs& costs) const {
-  const Schedule schedule = make_schedule(*unlimited.graph);
+  const Schedule schedule = unplanned_schedule(unlimited);
   return lower_bound(request_for(unlimited, schedule, costs)).seconds;
 }
 
 std::size_t Planner::min_bytes(const StepPlan& unlimited, const Costs& costs) const {
-  const Schedule schedule = make_schedule(*unlimited.graph);
+  const Schedule schedule = unplanned_schedule(unlimited);
   return options_.resident_bytes + min_feasible_bytes(request_for(unlimited, schedule, costs));
 }
 

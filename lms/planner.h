@@ -83,6 +83,7 @@ class Planner {
   std::size_t min_bytes(const StepPlan& unlimited, const Costs& costs) const;
 
  private:
+  Schedule unplanned_schedule(const StepPlan& unlimited) const;
   Request request_for(const StepPlan& unlimited, const Schedule& schedule,
                       const Costs& costs) const;  // refers to all three
   void start_report(const StepPlan& unlimited, const Costs& costs);

@@ -9,8 +9,8 @@
 namespace cnn {
 namespace {
 
-// The graph index after whose node a moved node is placed, -1 for the front. A node that does not
-// move is its own anchor.
+// The place in the given order after whose node a moved node is placed, -1 for the front. A node
+// that does not move is its own anchor.
 using Anchor = std::ptrdiff_t;
 
 bool is_update(const Graph& graph, const Node& node) {
@@ -35,41 +35,40 @@ bool communicates(const Node& node) { return node.op->lane() == Lane::communicat
 // Orders nodes; linear in the number of operands.
 class Ordering {
  public:
-  explicit Ordering(const Graph& graph) : graph_(graph) {
-    updates_from_.assign(graph.nodes().size(), -1);
+  Ordering(const Graph& graph, std::span<const NodeId> order) : graph_(graph), order_(order) {
+    updates_from_.assign(order.size(), -1);
     find_anchors();
     find_room_for_communication();
     find_anchors();  // now with the distance that communication needs
   }
 
   std::vector<NodeId> nodes() const {
-    std::vector<std::tuple<Anchor, bool, std::uint32_t>> keys;
-    for (std::size_t n = 0; n < anchors_.size(); ++n) {
-      const bool moved = anchors_[n] != static_cast<Anchor>(n);
-      keys.emplace_back(anchors_[n], moved, static_cast<std::uint32_t>(n));
+    std::vector<std::tuple<Anchor, bool, std::size_t>> keys;
+    for (std::size_t at = 0; at < anchors_.size(); ++at) {
+      const bool moved = anchors_[at] != static_cast<Anchor>(at);
+      keys.emplace_back(anchors_[at], moved, at);
     }
     std::sort(keys.begin(), keys.end());
     std::vector<NodeId> result;
     result.reserve(keys.size());
     for (const auto& key : keys) {
-      result.push_back(NodeId{std::get<2>(key)});
+      result.push_back(order_[std::get<2>(key)]);
     }
     return result;
   }
 
  private:
   void find_anchors() {
-    const std::size_t count = graph_.nodes().size();
     written_.assign(graph_.tensors().size(), -1);
     touched_.assign(graph_.tensors().size(), -1);
     delayed_.assign(graph_.tensors().size(), -1);
-    anchors_.resize(count);
-    for (std::size_t n = 0; n < count; ++n) {
-      const Node& node = graph_.nodes()[n];
-      const auto own = static_cast<Anchor>(n);
+    anchors_.resize(order_.size());
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      const Node& node = node_at(at);
+      const auto own = static_cast<Anchor>(at);
       const bool moves = is_update(graph_, node) || communicates(node);
-      anchors_[n] = moves ? std::min(earliest(node), own) : own;
-      remember(NodeId{static_cast<std::uint32_t>(n)}, anchors_[n]);
+      anchors_[at] = moves ? std::min(earliest(node), own) : own;
+      remember(at);
     }
   }
 
@@ -89,34 +88,38 @@ class Ordering {
   // than the rest of the backward pass. The update follows the start of the last exchange instead,
   // so that it waits only when no other work is left.
   void find_room_for_communication() {
-    const auto end = static_cast<Anchor>(graph_.nodes().size());
+    const auto end = static_cast<Anchor>(order_.size());
     Anchor last = -1;
-    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-      last = communicates(graph_.nodes()[n]) ? std::max(last, anchors_[n]) : last;
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      last = communicates(node_at(at)) ? std::max(last, anchors_[at]) : last;
     }
-    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-      if (communicates(graph_.nodes()[n])) {
-        updates_from_[n] = anchors_[n] == last ? end : last;
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      if (communicates(node_at(at))) {
+        updates_from_[at] = anchors_[at] == last ? end : last;
       }
     }
   }
 
-  void remember(NodeId id, Anchor anchor) {
-    for (const Access& access : accesses(graph_, Compute{id})) {
+  void remember(std::size_t at) {
+    const Anchor anchor = anchors_[at];
+    for (const Access& access : accesses(graph_, Compute{order_[at]})) {
       const std::size_t tensor = index_of(access.tensor);
       touched_[tensor] = std::max(touched_[tensor], anchor);
       if (access.kind != Access::Kind::read) {
         written_[tensor] = std::max(written_[tensor], anchor);
-        delayed_[tensor] = updates_from_[index_of(id)];
+        delayed_[tensor] = updates_from_[at];
       }
     }
   }
 
+  const Node& node_at(std::size_t at) const { return graph_.nodes()[index_of(order_[at])]; }
+
   const Graph& graph_;
-  std::vector<Anchor> anchors_;            // by NodeId
+  std::span<const NodeId> order_;
+  std::vector<Anchor> anchors_;            // by place in order_
   std::vector<Anchor> written_, touched_;  // by TensorId: latest access so far
   std::vector<Anchor> delayed_;            // by TensorId: earliest place of updates that use it
-  std::vector<Anchor> updates_from_;       // by NodeId, of communicating nodes; else -1
+  std::vector<Anchor> updates_from_;       // by place in order_, of communicating nodes; else -1
 };
 
 // Adds the copies around the nodes.
@@ -201,7 +204,15 @@ struct Describe {
 }  // namespace
 
 Schedule make_schedule(const Graph& graph) {
-  return Writer(graph, Ordering(graph).nodes()).write();
+  std::vector<NodeId> order;
+  for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    order.push_back(NodeId{n});
+  }
+  return make_schedule(graph, order);
+}
+
+Schedule make_schedule(const Graph& graph, std::span<const NodeId> order) {
+  return Writer(graph, Ordering(graph, order).nodes()).write();
 }
 
 std::string to_string(const Graph& graph, const Action& action) {

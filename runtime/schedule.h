@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,6 +46,8 @@ struct Schedule {
 // such node. Inputs are fetched just before their first use; outputs leave right after their last
 // use.
 Schedule make_schedule(const Graph& graph);
+// The same for another order of all nodes, in which each still follows those that it depends on.
+Schedule make_schedule(const Graph& graph, std::span<const NodeId> order);
 
 std::string to_string(const Graph& graph, const Action& action);
 

@@ -132,7 +132,7 @@ TEST(DiskTier, KeepsTheWaitsOfTheSchedule) {
 
 // Returns a chain with random costs whose images take some pages and so differ from the units of
 // the host and of the disk.
-StepCase random_chain(unsigned seed) {
+StepCase chain_with_disk(unsigned seed) {
   std::mt19937 random(seed);
   const auto any = [&](std::size_t below) { return random() % below; };
   StepCase c = chain_step(5 + any(6), static_cast<std::int64_t>(40 + any(200)));
@@ -155,7 +155,7 @@ TEST(LongDiskTier, ChangesNoBitOfAnyPolicyAndObeysItsBudgetAndBound) {
   for (const PolicyRow& row : policies()) {
     for (unsigned seed = 0; seed < 20; ++seed) {
       SCOPED_TRACE(std::string(row.name) + " " + std::to_string(seed));
-      StepCase c = random_chain(seed);
+      StepCase c = chain_with_disk(seed);
       const Schedule schedule = row.name == "planned" ? tests::quick_plan(c.request(), 500).schedule
                                                       : row.plan(c.request()).schedule;
       const Outcome before = outcome_of(c.request(), schedule);
@@ -181,7 +181,7 @@ TEST(LongDiskTier, IsPartOfTheSearch) {
   std::size_t tiers = 0;
   for (unsigned seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE(seed);
-    StepCase c = random_chain(seed);
+    StepCase c = chain_with_disk(seed);
     c.options.recompute = Recomputation::off;
     const Plan free = planned(c.request());
     c.budget.host = outcome_of(c.request(), free.schedule, free.enough).host_bytes / 2;

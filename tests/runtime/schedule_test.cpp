@@ -49,6 +49,23 @@ TEST(Schedule, PutsEachActionOnItsLane) {
   EXPECT_EQ(schedule.steps[2].lane, Lane::copy_out);
 }
 
+TEST(Schedule, TakesNodesInAnotherOrder) {
+  Graph graph;
+  const Value x = graph.input("x", floats(4));
+  const Value weights = graph.parameter("w", floats(4), {});
+  const Value a = emit(Scale(2), {x});
+  const Value b = emit(Scale(3), {x});
+  emit(Descend(), {weights, a});
+  emit(Combine(), {a, b});
+  std::vector<std::string> texts;
+  const NodeId order[] = {NodeId{1}, NodeId{0}, NodeId{3}, NodeId{2}};
+  for (const Step& step : make_schedule(graph, order).steps) {
+    texts.push_back(to_string(graph, step.action));
+  }
+  // The update comes as soon as its gradient is there.
+  EXPECT_THAT(texts, ElementsAre("fetch x", "scale#1", "scale#0", "descend#2", "combine#3"));
+}
+
 TEST(Schedule, OffloadsAnOutputWithTwoNamesOnce) {
   Graph graph;
   const Value y = emit(Scale(2), {graph.input("x", floats(4))});
