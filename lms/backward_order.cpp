@@ -64,9 +64,14 @@ class Part {
       add_node(n);
       workspaces_.push_back(static_cast<double>(aligned(specs[first + n].workspace)));
     }
-    add_units();
-    add_dependences();
-    find_sets();
+    for (const bool apart : {true, false}) {
+      if (sets_.empty()) {
+        units_.clear();
+        add_units(apart);
+        add_dependences();
+        find_sets();
+      }
+    }
   }
 
   // Returns the active bytes of the fullest node in the best order.
@@ -149,14 +154,22 @@ class Part {
     });
   }
 
+  bool has_activation_for_itself(std::size_t n) const {
+    return std::ranges::none_of(blocks_, [&](const Block& one) {
+      return one.is_stashed && (one.readers & bit(n)) != 0 && one.readers != bit(n);
+    });
+  }
+
   // A node whose outputs no other node of the backward pass reads, such as the gradient of weights,
-  // stays before the next one, with which it shares a gradient.
-  void add_units() {
+  // stays before the next one, with which it shares a gradient. apart: unless others read its
+  // activation too, since it may be better to follow those.
+  void add_units(bool apart) {
     Unit open;
     for (std::size_t n = 0; n < count_; ++n) {
       open.nodes.push_back(n);
       open.members |= bit(n);
-      if (n + 1 == count_ || !is_leaf(n) || !share_gradient(n, n + 1)) {
+      if (n + 1 == count_ || !is_leaf(n) || !share_gradient(n, n + 1) ||
+          (apart && !has_activation_for_itself(n))) {
         units_.push_back(std::exchange(open, {}));
       }
     }

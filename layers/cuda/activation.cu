@@ -84,7 +84,8 @@ void run_backward_by_rows(Stream& stream, const Operands& o, float limit) {
                                .y_pitch = pitch_of(o.in[1].desc)};
     const auto kernel = pass_rows_where_open<T, decltype(width)::value>;
     const Tile tile = in_one_wave(columns, kernel);
-    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile, limit);
+    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile,
+                      limit_of_gate(limit));
   });
 }
 
@@ -96,7 +97,7 @@ void run_backward(Stream& stream, const Operands& o, float limit) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = o.out[0].desc.shape.elements();
     launch_flat(pass_where_open<T>, n / full_width<T>, stream, data_of<const T>(o.in[0]),
-                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, limit);
+                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, limit_of_gate(limit));
   });
 }
 

@@ -40,7 +40,8 @@ struct GradientImages {
   T* dx = nullptr;                     // output of the second pass; may alias dy or dy2
 };
 
-// First pass. two: the gradient is dy + dy2. limit: of the ReLU whose gate is recomputed.
+// First pass. two: the gradient is dy + dy2. limit: of the ReLU whose gate is recomputed, as
+// is_open() takes it.
 template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
     chunk_gradient_sums(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
@@ -219,7 +220,7 @@ void launch_gradient_sums(const GradientPass<T>& pass, Stream& stream) {
   with_two(pass.images.dy2 != nullptr, [&](auto two) {
     cnn::cuda::launch(chunk_gradient_sums<T, width, decltype(two)::value>, pass.tile.grid(),
                       pass.tile.block(), sum_lines_bytes<float>(2 * width), stream, pass.images,
-                      pass.vectors, pass.tile, pass.gate, pass.limit, pass.partials);
+                      pass.vectors, pass.tile, pass.gate, limit_of_gate(pass.limit), pass.partials);
   });
   cnn::cuda::launch(finish_gradient_sums, finish_grid(pass.tile), finish_block(),
                     sum_lines_bytes<double>(2), stream, pass.partials, pass.vectors, pass.tile,
@@ -233,7 +234,7 @@ void launch_input_gradient(const GradientPass<T>& pass, float share, Stream& str
     const auto kernel = differentiate<T, width, decltype(two)::value>;
     const Tile tile = in_one_wave(pass.tile, kernel);
     cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, pass.images, pass.vectors, tile,
-                      pass.gate, pass.limit, pass.dbeta, pass.dgamma, share);
+                      pass.gate, limit_of_gate(pass.limit), pass.dbeta, pass.dgamma, share);
   });
 }
 

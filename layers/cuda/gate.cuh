@@ -10,10 +10,11 @@ namespace cnn::layers::cuda {
 
 // Returns whether the gradient of a ReLU with this output passes.
 __device__ inline bool is_open(float y) { return !(y <= 0); }
-// Returns whether that of a ReLU with an upper limit, which may be infinity, passes.
-__device__ inline bool is_open(float y, float limit) {
-  return is_open(y) && !(y >= limit && limit < INFINITY);
-}
+// Returns whether that of a ReLU with an upper limit passes; NAN: there is no limit.
+__device__ inline bool is_open(float y, float limit) { return is_open(y) && !(y >= limit); }
+// Returns the limit of a ReLU, which may be infinity, as is_open() takes it. Kernels would need a
+// register more for a test for infinity.
+inline float limit_of_gate(float limit) { return limit < INFINITY ? limit : NAN; }
 
 // min(relu(x), limit), or without the ReLU.
 struct Activation {

@@ -26,13 +26,13 @@ Searched search(std::vector<std::string> words) {
 TEST(Search, PrintsTheLargestBatchAndItsBytes) {
   const Searched found = search({"--simulate=p100-pcie3", "--model=resnet50", "--find_max_batch"});
   EXPECT_EQ(found.run.status, 0);
-  EXPECT_EQ(found.run.out, "Largest batch_size: 209\n");
-  EXPECT_THAT(found.run.err, HasSubstr("search: --batch_size=209 takes 15"));
+  EXPECT_EQ(found.run.out, "Largest batch_size: 208\n");
+  EXPECT_THAT(found.run.err, HasSubstr("search: --batch_size=208 takes 15"));
   const json& section = found.result.at("search");
   EXPECT_EQ(section.at("flag"), "batch_size");
   EXPECT_EQ(section.at("step"), 1);
   EXPECT_EQ(section.at("lms"), false);
-  EXPECT_EQ(section.at("largest"), 209);
+  EXPECT_EQ(section.at("largest"), 208);
   EXPECT_LE(section.at("bytes"), section.at("limit_bytes"));
   EXPECT_GT(section.at("further_bytes"), section.at("limit_bytes"));
   EXPECT_GT(section.at("seconds"), 0);
@@ -75,7 +75,7 @@ TEST(Search, TellsTheSameAsARunThatDoesNotFit) {
   const Finished run =
       run_program({"--simulate=p100-pcie3", "--model=resnet50", "--batch_size=500"});
   EXPECT_EQ(run.status, 3);
-  EXPECT_THAT(run.err, HasSubstr("the largest --batch_size that fits is 209"));
+  EXPECT_THAT(run.err, HasSubstr("the largest --batch_size that fits is 208"));
 }
 
 TEST(Search, PrintsTheLargestImageInStepsOfSixteenPixels) {

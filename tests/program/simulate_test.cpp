@@ -70,7 +70,7 @@ TEST(Simulate, FitsResnet50OnAP100AsFarAsItsMemoryGoes) {
   EXPECT_EQ(run.status, 3);
   EXPECT_TRUE(says(run, "OOM when allocating tensor with shape[")) << run.err;
   EXPECT_TRUE(says(run, "are free on P100-PCIe3 (usable memory of its profile)")) << run.err;
-  EXPECT_EQ(largest(run), 209);
+  EXPECT_EQ(largest(run), 208);
 }
 
 TEST(Simulate, PlansWithLmsWithinTheMemoryOfTheMachine) {
@@ -78,7 +78,7 @@ TEST(Simulate, PlansWithLmsWithinTheMemoryOfTheMachine) {
   const Simulated p100 = simulated("p100-pcie3", {"--model=resnet50", "--batch_size=400", "--lms",
                                                   "--trace_file=" + (folder / "t.json")});
   ASSERT_EQ(p100.run.status, 0) << p100.run.err;
-  EXPECT_TRUE(says(p100.run, "[LMS][0] budget 15565 MiB, need 29654 MiB (x1.91), floor "));
+  EXPECT_TRUE(says(p100.run, "[LMS][0] budget 15565 MiB, need 29764 MiB (x1.91), floor "));
   EXPECT_TRUE(says(p100.run, "simulate: with --lms 9")) << p100.run.err;
   const json& lms = p100.result.at("plan").at("lms");
   EXPECT_EQ(lms.at("budget_bytes"), 16'320'875'724);
@@ -127,7 +127,7 @@ TEST(Simulate, LetsNoStepOfAPolicyWaitForACopyBesideIdleMemory) {
       "p100-nvlink1", {"--model=resnet50", "--batch_size=314", "--lms", "--lms_policy=tflms1"});
   ASSERT_EQ(tflms1.run.status, 0) << tflms1.run.err;
   const json& lms = tflms1.result.at("plan").at("lms");
-  EXPECT_LT(lms.at("predicted_step_seconds").get<double>(), 2.15);
+  EXPECT_LT(lms.at("predicted_step_seconds").get<double>(), 2.2);
   EXPECT_LT(lms.at("predicted_stall_seconds").at("memory").get<double>(), 0.35);
   EXPECT_GT(lms.at("predicted_peak_bytes").get<std::size_t>(), std::size_t{10} << 30U);
   EXPECT_LE(lms.at("predicted_peak_bytes"), lms.at("budget_bytes"));
@@ -151,7 +151,7 @@ TEST(Simulate, ObeysTheLimitsOfFlagsBesideThoseOfTheMachine) {
                                        "--lms_limit=6000"};
   const Simulated p100 = simulated("p100-nvlink1", words);
   EXPECT_EQ(p100.run.status, 0) << p100.run.err;
-  EXPECT_TRUE(says(p100.run, "budget 6000 MiB, need 11182 MiB (x1.86)")) << p100.run.err;
+  EXPECT_TRUE(says(p100.run, "budget 6000 MiB, need 11224 MiB (x1.87)")) << p100.run.err;
   const Simulated roomy = simulated("h200", words);
   EXPECT_LT(roomy.result.at("plan").at("lms").at("predicted_step_seconds"),
             p100.result.at("plan").at("lms").at("predicted_step_seconds"));
