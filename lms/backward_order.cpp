@@ -318,16 +318,15 @@ class Divider {
   Divider(const Graph& graph, std::size_t backward)
       : graph_(graph), backward_(backward), uses_(graph.tensors().size()) {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-      if (n >= backward && !may_change_places(n)) {
-        continue;
-      }
+      // An update follows the gradient that it reads wherever that is.
+      const bool reads_count = n < backward || may_change_places(n);
       visit(n, [&](std::size_t root, bool writes) {
         Uses& uses = uses_[root];
         if (writes) {
           uses.first_write = std::min(uses.first_write, n);
           uses.last_write = n;
         }
-        uses.last_touch = n;
+        uses.last_touch = writes || reads_count ? n : uses.last_touch;
       });
     }
   }
@@ -346,10 +345,10 @@ class Divider {
     };
     std::vector<std::size_t> waiting;  // gradients that later nodes need
     for (std::size_t n = backward_; n < graph_.nodes().size(); ++n) {
-      if (!may_change_places(n)) {
+      const bool is_fixed = !may_change_places(n);
+      if (is_fixed) {
         close(n);
         first = n + 1;
-        continue;
       }
       visit(n, [&](std::size_t root, bool writes) {
         if (writes && uses_[root].first_write == n) {
@@ -357,6 +356,9 @@ class Divider {
         }
       });
       std::erase_if(waiting, [&](std::size_t root) { return uses_[root].last_touch <= n; });
+      if (is_fixed) {
+        continue;
+      }
       const bool all_made_here = std::ranges::all_of(
           waiting, [&](std::size_t root) { return uses_[root].last_write == n; });
       if (waiting.size() <= 1 || all_made_here) {

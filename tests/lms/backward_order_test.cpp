@@ -177,6 +177,22 @@ TEST(BackwardOrder, LetsAllReadersOfALargeActivationFollowOneAnother) {
   EXPECT_THAT(order_of(c), ElementsAreArray({0, 1, 2, 4, 6, 8, 3, 5, 7, 9, 10, 11}));
 }
 
+// A variable on the host is loaded for the gradient of data; that of weights is as large.
+TEST(BackwardOrder, FreesALoadedVariableBeforeItsGradientIsMade) {
+  StepCase c;
+  const Value x = c.make_image("conv", {c.images()}, 30);
+  const Value gradient = c.make_image("loss_backward", {x}, 4);
+  const Value loaded =
+      emit(tests::Opaque({StepCase::image(50)}, {.lane = Lane::copy_in}), {c.weights(50)});
+  c.make_image("dense_backward_weights", {gradient, x}, 50);
+  const Value data = c.make_image("dense_backward_data", {gradient, loaded}, 8);
+  const Value gated = c.make_image("relu_backward", {gradient, x}, 8);
+  c.make_image("add", {data, gated}, 8);
+  c.settle(gradient);
+  const std::vector<std::size_t> order = order_of(c);
+  EXPECT_LT(std::ranges::find(order, 4), std::ranges::find(order, 3));
+}
+
 TEST(BackwardOrder, KeepsTheGivenOrderOfAPartWithTooManyOrders) {
   StepCase c;
   const Value x = c.make_image("conv", {c.images()}, 4);
