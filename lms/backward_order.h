@@ -16,11 +16,10 @@ namespace cnn::lms {
 // activations between two of their readers, which would have to leave and return there. The order
 // is found exactly, by dynamic programming over the sets of nodes that may have run, separately for
 // each part of the backward pass between two nodes through which all gradients pass; parts with too
-// many such sets keep their order. The forward pass keeps its order too.
+// many nodes or such sets keep their order. The forward pass keeps its order too.
 //
-// The order depends on the graph and its workspaces alone, so that all ranks have the same one.
-// Values do not depend on it. first: index of the first node of the backward pass; specs: by
-// NodeId.
+// Neither times nor the budget change the order, and values do not depend on it. first: index of
+// the first node of the backward pass; specs: by NodeId.
 std::vector<NodeId> backward_order(const Graph& graph, std::span<const KernelSpec> specs,
                                    std::size_t first);
 

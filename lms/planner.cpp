@@ -81,12 +81,16 @@ Planner::Planner(PlannerOptions options)
               .host = options_.host_bytes,
               .disk = options_.disk_bytes} {}
 
-// Returns the step without a plan, in the order of nodes that the policy plans.
+// Returns the step without a plan, in the order of nodes that the policy plans. Steps that exchange
+// gradients keep the network's order: ranks whose steps fit must exchange in the same order as
+// those whose steps do not.
 Schedule Planner::unplanned_schedule(const StepPlan& unlimited) const {
   const Graph& graph = *unlimited.graph;
   const std::optional<TensorId> loss = loss_of(graph);
   const std::optional<NodeId> last = loss ? graph.producer(*loss) : std::nullopt;
-  return last && find_policy(options_.policy).orders
+  const bool exchanges = std::ranges::any_of(
+      graph.nodes(), [](const Node& node) { return node.op->lane() == Lane::communicate; });
+  return last && !exchanges && find_policy(options_.policy).orders
              ? make_schedule(graph, backward_order(graph, unlimited.specs, index_of(*last) + 1))
              : make_schedule(graph);
 }

@@ -40,6 +40,45 @@ Planner planner_for(std::size_t arena, const std::string& policy = "planned",
                   .host_bytes = 1U << 20U});
 }
 
+// Returns a step with two branches that begin at the same gradient and activation, and whether
+// they take turns in the plan of a policy.
+StepCase branched_step(bool exchanges) {
+  StepCase c;
+  const Value x = c.make_image("conv", {c.images()}, 40);
+  c.graph->output("base_loss", x);
+  const Value gradient = c.make_image("loss_backward", {x}, 40);
+  std::vector<Value> ends;
+  for (int branch = 0; branch < 2; ++branch) {
+    const Value gated = c.make_image("relu_backward", {gradient, x}, 10);
+    ends.push_back(c.make_image("conv_backward_data", {gated}, 20));
+  }
+  const Value sum = c.make_image("add", ends, 20);
+  if (exchanges) {
+    emit(tests::Scale(2, {.lane = Lane::communicate}), {sum});
+  }
+  c.settle(gradient);
+  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 1e6;
+  return c;
+}
+
+bool branches_take_turns(const StepCase& c, const std::string& policy) {
+  const StepPlan unlimited = c.planned(c.schedule);
+  Planner planner = planner_for(unlimited.memory.device_bytes - 1, policy);
+  planner.plan(unlimited, c.costs);
+  const std::vector<std::string> steps = texts(*c.graph, planner.schedule());
+  const auto place = [&](const std::string& step) {
+    return std::ranges::find_if(steps, [&](const auto& one) { return one.starts_with(step); });
+  };
+  EXPECT_NE(place("conv_backward_data#3"), steps.end());
+  return place("relu_backward#4") < place("conv_backward_data#3");
+}
+
+TEST(Planner, OrdersBranchesForItsOwnPolicyWhereNothingIsExchanged) {
+  EXPECT_TRUE(branches_take_turns(branched_step(false), "planned"));
+  EXPECT_FALSE(branches_take_turns(branched_step(true), "planned"));
+  EXPECT_FALSE(branches_take_turns(branched_step(false), "tflms1"));
+}
+
 TEST(Planner, LeavesAStepThatFitsAsItIs) {
   const StepCase c = chain_with_loss(6);
   const StepPlan unlimited = c.planned(c.schedule);
