@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/access.h"
@@ -194,12 +195,12 @@ class Part {
   // Finds all sets that may have run at some time, smaller ones first; none if they are too many.
   void find_sets() {
     constexpr std::size_t most = 20'000;
-    std::unordered_map<Set, bool> known{{0, true}};
+    std::unordered_set<Set> known{0};
     sets_.push_back(0);
     for (std::size_t at = 0; at < sets_.size(); ++at) {
       const Set done = sets_[at];
       for (const Unit& unit : units_) {
-        if (may_run(unit, done) && known.try_emplace(done | unit.members, true).second) {
+        if (may_run(unit, done) && known.insert(done | unit.members).second) {
           sets_.push_back(done | unit.members);
         }
       }

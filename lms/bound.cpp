@@ -11,6 +11,7 @@
 
 #include "lms/stall_windows.h"
 #include "lms/stash.h"
+#include "lms/summary.h"
 #include "runtime/memory_plan.h"
 
 namespace cnn::lms {
@@ -311,20 +312,6 @@ double busiest_lane(const Request& request) {
   return *std::ranges::max_element(seconds);
 }
 
-// Returns the nodes of a schedule in the order of their first run.
-std::vector<NodeId> first_runs(const Schedule& schedule, std::size_t nodes) {
-  std::vector<NodeId> result;
-  std::vector<bool> has_run(nodes);
-  for (const Step& step : schedule.steps) {
-    const auto* compute = std::get_if<Compute>(&step.action);
-    if (compute != nullptr && !has_run[index_of(compute->node)]) {
-      has_run[index_of(compute->node)] = true;
-      result.push_back(compute->node);
-    }
-  }
-  return result;
-}
-
 // Returns whether all swapped tensors are movable in the bound of options that let all leave.
 bool moves_only_known(const Request& request, const Schedule& schedule, bool within_pass) {
   std::vector<bool> is_known(request.graph.tensors().size());
@@ -385,11 +372,10 @@ double seconds_of_bound(const Request& request, const Pressure& pressure, bool r
 }  // namespace
 
 double lower_bound_of(const Request& request, const Schedule& schedule) {
-  const std::size_t nodes = request.graph.nodes().size();
   Options any;
   any.within_pass =
       repeats_in_forward(request, schedule) || !moves_only_known(request, schedule, false);
-  if (first_runs(schedule, nodes) != first_runs(request.schedule, nodes) ||
+  if (first_runs(request.graph, schedule) != first_runs(request.graph, request.schedule) ||
       !moves_only_known(request, schedule, any.within_pass)) {
     return busiest_lane(request);
   }

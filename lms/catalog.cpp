@@ -11,7 +11,7 @@ namespace cnn::lms {
 namespace {
 
 constexpr PolicyRow rows[] = {
-    {"planned", planned, true, true},
+    {.name = "planned", .plan = planned, .places_waits = true, .orders = true},
     {"none", none},
     {"tflms1", tflms1},
     {"tflms2", tflms2},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,19 +40,6 @@ StepId first_backward(const Graph& graph, const Schedule& schedule) {
     }
   }
   return StepId{static_cast<std::uint32_t>(schedule.steps.size())};
-}
-
-// Returns the nodes of a schedule in the order of their first runs.
-std::vector<NodeId> order_of(const Schedule& schedule) {
-  std::vector<NodeId> order;
-  std::set<NodeId> known;
-  for (const Step& step : schedule.steps) {
-    const auto* compute = std::get_if<Compute>(&step.action);
-    if (compute != nullptr && known.insert(compute->node).second) {
-      order.push_back(compute->node);
-    }
-  }
-  return order;
 }
 
 }  // namespace
@@ -148,7 +134,7 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double use
 StepPlan Planner::plan_by(const Schedule& schedule, std::size_t enough, const StepPlan& unlimited,
                           const Costs& costs) {
   Schedule given = unplanned_schedule(unlimited);
-  if (order_of(given) != order_of(schedule)) {
+  if (first_runs(*unlimited.graph, given) != first_runs(*unlimited.graph, schedule)) {
     given = make_schedule(*unlimited.graph);
   }
   const Request request = request_for(unlimited, given, costs);

@@ -23,6 +23,18 @@ std::vector<bool> runs_again(const Graph& graph, const Schedule& schedule) {
   return again;
 }
 
+std::vector<NodeId> first_runs(const Graph& graph, const Schedule& schedule) {
+  const std::vector<bool> again = runs_again(graph, schedule);
+  std::vector<NodeId> nodes;
+  for (std::size_t s = 0; s < again.size(); ++s) {
+    const auto* compute = std::get_if<Compute>(&schedule.steps[s].action);
+    if (compute != nullptr && !again[s]) {
+      nodes.push_back(compute->node);
+    }
+  }
+  return nodes;
+}
+
 std::vector<bool> leaves_device(const Graph& graph, const Schedule& schedule) {
   const std::vector<bool> again = runs_again(graph, schedule);
   std::vector<bool> leaves(graph.tensors().size());

@@ -28,6 +28,9 @@ bool may_move(const Graph& graph, TensorId tensor);
 // Returns, by StepId, whether it runs a node that an earlier step has run.
 std::vector<bool> runs_again(const Graph& graph, const Schedule& schedule);
 
+// Returns the nodes of a schedule in the order of their first runs.
+std::vector<NodeId> first_runs(const Graph& graph, const Schedule& schedule);
+
 // Returns, by TensorId, whether it is away from the device between two of its uses: swapped out, or
 // dropped and recomputed. A part of another tensor is away with the whole.
 std::vector<bool> leaves_device(const Graph& graph, const Schedule& schedule);

@@ -35,6 +35,16 @@ TEST_F(ChainSummary, IsEmptyWithoutAPlan) {
   EXPECT_EQ(none.swapped_tensors, 0U);
 }
 
+TEST_F(ChainSummary, TellsTheOrderOfFirstRunsFromLaterOnes) {
+  Schedule schedule = plain();
+  const std::vector<NodeId> order = first_runs(graph(), schedule);
+  EXPECT_EQ(order.size(), graph().nodes().size());
+  schedule.steps.push_back(step_of(Compute{order[1]}, Lane::compute));
+  EXPECT_EQ(first_runs(graph(), schedule), order);
+  schedule.steps.insert(schedule.steps.begin(), step_of(Compute{order[1]}, Lane::compute));
+  EXPECT_EQ(first_runs(graph(), schedule).front(), order[1]);
+}
+
 TEST_F(ChainSummary, CountsATensorOnceHoweverOftenItLeaves) {
   const Summary twice = with(
       {step_of(Offload{made_by(0)}, Lane::copy_out), step_of(Fetch{made_by(0)}, Lane::copy_in),
