@@ -23,9 +23,9 @@ struct WinogradProblem {
 
 WinogradImage image_of(const TensorDesc& desc);  // nhwc or nchw16c, whole blocks of channels
 
-// Returns the tiles transformed at a time: enough to reuse weights, in whole groups of rows of the
-// products. Measured with tiles of 4 x 4 outputs in a step of VGG-16: 48 take 4 % and 192 take 1 %
-// longer than 96.
+// Returns the tiles that a convolution transforms at a time: enough to reuse weights, in whole
+// groups of rows of the products. Measured with tiles of 4 x 4 outputs in a step of VGG-16: 48 take
+// 4 % and 192 take 1 % longer than 96.
 constexpr std::int64_t tiles_together(const WinogradForm& form) {
   return form.points() == 16 ? 48 : 96;
 }
@@ -78,8 +78,8 @@ class WinogradConvolution {
 };
 
 // dw = x * dy, dbias = sum of dy. in: x, dy. out: dw [O,I,R,S], [dbias]. Channels are cut into
-// slabs whose sums stay in a second-level cache, and tiles into parts. Both counts depend on the
-// shape only, so results do not depend on the number of threads. The loops must outlive the object.
+// slabs whose sums stay in a cache, and tiles into parts. Both counts depend on the shape only, so
+// results do not depend on the number of threads. The loops must outlive the object.
 class WinogradWeightsGradient {
  public:
   WinogradWeightsGradient(const WinogradProblem& problem, bool bias, const WinogradLoops& loops);

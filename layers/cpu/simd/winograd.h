@@ -67,7 +67,7 @@ struct WinogradGradient {
   WinogradTiles tiles;
   const void *x = nullptr, *dy = nullptr;
   std::int64_t first_in = 0, ins = 0, first_out = 0, outs = 0;
-  float* sums = nullptr;   // [points][ins][outs], accumulated
+  float* sums = nullptr;   // [points][ins/16][outs/16][16 ins][16 outs], accumulated
   double* bias = nullptr;  // or null; [outs], accumulated
 };
 
@@ -78,8 +78,8 @@ struct WinogradWeights {
   bool rotated = false;
 };
 
-// Taps of a whole gradient in slabs of channels: [parts][slabs][taps][ins][outs] of the slab, with
-// slabs ordered by output channels within input channels.
+// Taps of a whole gradient in slabs of channels: [parts][slabs][taps][ins/16][outs/16][16 ins][16
+// outs] of the slab, with slabs ordered by output channels within input channels.
 struct WinogradTaps {
   const float* taps = nullptr;
   std::int64_t parts = 0, in = 0, out = 0;  // channels of the weights
@@ -101,10 +101,10 @@ struct WinogradLoops {
   std::int64_t panel = 0;  // contiguous output channels in u
   WinogradTypedLoops f32, bf16;
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
-  std::int64_t (*gradient_scratch)(std::int64_t ins, std::int64_t outs, std::int64_t count);
+  std::int64_t (*gradient_scratch)(std::int64_t outs, std::int64_t count);
   // Computes u for the input channels [first, last) of the convolution, multiples of 16.
   void (*weights)(const WinogradWeights& weights, std::int64_t first, std::int64_t last, float* u);
-  // Computes taps [taps][ins][outs] from sums [points][ins][outs].
+  // Computes taps [taps][ins][outs] from sums [points][ins][outs], whose channels keep their order.
   void (*taps)(const float* sums, std::int64_t ins, std::int64_t outs, float* taps);
   // Computes dw [O][I][taps] as the sum of all parts, for 16 output channels from first_out.
   void (*join)(const WinogradTaps& taps, std::int64_t first_out, float* dw);

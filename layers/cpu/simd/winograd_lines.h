@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 // The transforms of Winograd's algorithm in one dimension, in vectors of channels, see winograd.h.
 // Templates of the vector type V.
 namespace cnn::layers::cpu {
@@ -131,9 +133,9 @@ struct WinogradLines {
   // Returns d[0] c[0] + d[2] c[1] + ... + d[2 degree], whose coefficient is one.
   template <int degree>
   [[gnu::always_inline]] static Float sum_of_every_other(const Float* d, const Coefficients& c) {
-    Float sum = d[2 * degree];
+    Float sum = d[std::int64_t{2} * degree];
 #pragma GCC unroll 4
-    for (int i = degree - 1; i >= 0; --i) {
+    for (std::int64_t i = degree - 1; i >= 0; --i) {
       sum = plus_times(c[i], d[2 * i], sum);
     }
     return sum;

@@ -8,8 +8,8 @@
 #include "layers/cpu/simd/winograd_transforms.h"
 
 // Winograd's algorithm over some tiles, see winograd.h, as templates of the vector type V, the
-// element type T of the images and the form. All intermediate data lies in a scratch array that
-// fits the second-level cache: the transformed tiles [points][tiles][channels], and their products.
+// element type T of the images and the form. All intermediate data lies in a scratch array for some
+// tiles at a time: the transformed tiles, and their products.
 namespace cnn::layers::cpu {
 
 // Padding between the points of scratch arrays, in elements: at multiples of a page they would
@@ -32,6 +32,16 @@ struct ChannelSpan {
   std::int64_t first = 0, count = 0;
 };
 
+// The place of each channel of a tile within a point of a scratch array.
+template <class V>
+struct TileOrder {
+  std::int64_t tile = 0, block = 0;  // elements from one tile, and block of channels, to the next
+
+  std::int64_t place(std::int64_t t, std::int64_t channel) const {
+    return t * tile + channel / winograd_block * block + channel % winograd_block;
+  }
+};
+
 // Loads and stores image elements of type T.
 template <class V, class T, WinogradForm form>
 struct WinogradImages {
@@ -41,36 +51,50 @@ struct WinogradImages {
   static constexpr int tile_h = Transforms::tile_h, tile_w = Transforms::tile_w;
   static constexpr int points = static_cast<int>(form.points());
 
-  // Calls with(load), where load(i) is pixel i of the high x wide pixels from (row, column), zero
-  // for pixels outside the image.
+  // Calls with(load), where load(i, j) is pixel (i, j) of the high x wide pixels from (row,
+  // column), zero for pixels outside the image. Prefetches the pixels of a later tile, since those
+  // of a block of channels lie too far apart for the processor to foresee them.
   template <int high, int wide, class With>
   [[gnu::always_inline]] static void load(const T* x, const WinogradImage& image, std::int64_t row,
                                           std::int64_t column, const With& with) {
-    const T* corner = x + (row * image.width + column) * image.pixel;
-    const auto pixel = [&](int i) __attribute__((always_inline)) {
-      return V::load(corner + (i / wide * image.width + i % wide) * image.pixel, All{});
+    constexpr int ahead = 2;
+    const std::int64_t line = image.width * image.pixel;
+    const T* const corner = x + row * line + column * image.pixel;
+    const T* later = corner + (wide + (ahead - 1) * tile_w) * image.pixel;
+#pragma GCC unroll 1
+    for (int j = 0; j < tile_w; ++j, later += image.pixel) {
+#pragma GCC unroll 8
+      for (int i = 0; i < high; ++i) {
+        __builtin_prefetch(later + i * line);
+      }
+    }
+    const auto pixel = [&](int i, int j) __attribute__((always_inline)) {
+      return V::load(corner + i * line + j * image.pixel, All{});
     };
     if (row >= 0 && column >= 0 && row + high <= image.height && column + wide <= image.width) {
       with(pixel);
       return;
     }
-    Float pixels[high * wide];
-    for (int i = 0; i < high * wide; ++i) {
-      const std::int64_t y = row + i / wide, z = column + i % wide;
-      const bool inside = y >= 0 && y < image.height && z >= 0 && z < image.width;
-      pixels[i] = inside ? pixel(i) : V::zero();
-    }
-    with([&](int i) { return pixels[i]; });
+    const auto inside = [](std::int64_t at, std::int64_t size) __attribute__((always_inline)) {
+      return static_cast<std::uint64_t>(at) < static_cast<std::uint64_t>(size);
+    };
+    with([&](int i, int j) __attribute__((always_inline)) {
+      return inside(row + i, image.height) && inside(column + j, image.width) ? pixel(i, j)
+                                                                              : V::zero();
+    });
   }
 
-  // Calls visit(tile, index in the span, channel) for each tile and vector of channels.
+  // Calls visit(tile, index in the span, channel) for each tile and vector of channels, block by
+  // block of channels.
   template <class Visit>
   [[gnu::always_inline]] static void each(const WinogradTiles& cover, const TileSpan& tiles,
                                           std::int64_t channels, const Visit& visit) {
-    for (std::int64_t channel = 0; channel < channels; channel += V::width) {
+    for (std::int64_t block = 0; block < channels; block += winograd_block) {
       TileWalk<V> walk(cover, tiles.first);
       for (std::int64_t t = 0; t < tiles.count; ++t, walk.next()) {
-        visit(walk.at(), t, channel);
+        for (std::int64_t i = 0; i < winograd_block; i += V::width) {
+          visit(walk.at(), t, block + i);
+        }
       }
     }
   }
@@ -81,49 +105,51 @@ struct WinogradImages {
     return number * image.image + channel / winograd_block * image.block + channel % winograd_block;
   }
 
-  // Computes v[points][tiles][channels]: the transformed tiles of x.
+  // Computes the transformed tiles of x, whose vectors of channels lie in v as `order` says.
   template <class Of>  // WinogradConv or WinogradGradient
   static void tiles_in(const Of& problem, const TileSpan& tiles, const ChannelSpan& channels,
-                       float* v) {
+                       const TileOrder<V>& order, float* v) {
     const WinogradImage& image = problem.x_image;
     const T* const x = static_cast<const T*>(problem.x);
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
     each(problem.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
-           float* const to = v + t * channels.count + channel;
+           float* const to = v + order.place(t, channel);
            load<Transforms::points_h, Transforms::points_w>(
                x + place(image, tile.image, channels.first + channel), image,
                tile_h * tile.row - problem.tiles.pad_top,
                tile_w * tile.column - problem.tiles.pad_left, [&](const auto& pixel) {
-                 Transforms::input(
-                     pixel, [&](int p, Float value) { V::store(to + p * pitch, value, All{}); });
+                 Transforms::input(pixel, [&](int i, int j, Float value) {
+                   V::store(to + (i * Transforms::points_w + j) * pitch, value, All{});
+                 });
                });
          });
   }
 
-  // Computes q[points][tiles][channels]: the transformed tiles of dy. For a bias gradient, the sums
-  // of the tiles follow as one more point.
+  // Computes the transformed tiles of dy likewise. For a bias gradient, the sums of the tiles
+  // follow as one more point.
   static void gradients_in(const WinogradGradient& gradient, const TileSpan& tiles,
-                           const ChannelSpan& channels, float* q) {
+                           const ChannelSpan& channels, const TileOrder<V>& order, float* q) {
     const WinogradImage& image = gradient.y_image;
     const T* const dy = static_cast<const T*>(gradient.dy);
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
     each(gradient.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
-           float* const to = q + t * channels.count + channel;
-           load<tile_h, tile_w>(dy + place(image, tile.image, channels.first + channel), image,
-                                tile_h * tile.row, tile_w * tile.column, [&](const auto& pixel) {
-                                  Transforms::output_gradient(pixel, [&](int p, Float value) {
-                                    V::store(to + p * pitch, value, All{});
-                                  });
-                                  if (gradient.bias != nullptr) {
-                                    V::store(to + points * pitch, sum_of(pixel), All{});
-                                  }
-                                });
+           float* const to = q + order.place(t, channel);
+           load<tile_h, tile_w>(
+               dy + place(image, tile.image, channels.first + channel), image, tile_h * tile.row,
+               tile_w * tile.column, [&](const auto& pixel) {
+                 Transforms::output_gradient(pixel, [&](int i, int j, Float value) {
+                   V::store(to + (i * Transforms::points_w + j) * pitch, value, All{});
+                 });
+                 if (gradient.bias != nullptr) {
+                   V::store(to + points * pitch, sum_of(pixel), All{});
+                 }
+               });
          });
   }
 
-  // Computes the outputs of some channels from their products m, laid out as in tiles_in.
+  // Computes the outputs of some channels from their products m[points][tiles][channels].
   static void tiles_out(const WinogradConv& conv, const TileSpan& tiles,
                         const ChannelSpan& channels, const float* m) {
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
@@ -132,8 +158,11 @@ struct WinogradImages {
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            Float y[tile_h * tile_w];
            const float* const from = m + t * channels.count + channel;
-           Transforms::output([&](int p) { return V::load(from + p * pitch, All{}); },
-                              [&](int i, Float value) { y[i] = value; });
+           Transforms::output(
+               [&](int i, int j) {
+                 return V::load(from + (i * Transforms::points_w + j) * pitch, All{});
+               },
+               [&](int i, int j, Float value) { y[i * tile_w + j] = value; });
            if (conv.bias != nullptr) {
              const Float bias = V::load(conv.bias + channels.first + channel, All{});
              for (Float& each_y : y) {
@@ -156,9 +185,11 @@ struct WinogradImages {
  private:
   template <class Pixel>
   [[gnu::always_inline]] static Float sum_of(const Pixel& pixel) {
-    Float sum = pixel(0);
-    for (int i = 1; i < tile_h * tile_w; ++i) {
-      sum = sum + pixel(i);
+    Float sum = V::zero();
+    for (int i = 0; i < tile_h; ++i) {
+      for (int j = 0; j < tile_w; ++j) {
+        sum = sum + pixel(i, j);
+      }
     }
     return sum;
   }
@@ -184,8 +215,9 @@ struct WinogradLoopsOver {
   static std::int64_t conv_scratch(std::int64_t in, std::int64_t count) {
     return points * (winograd_pitch<V>(count, in) + winograd_pitch<V>(count, winograd_panel<V>));
   }
-  static std::int64_t gradient_scratch(std::int64_t ins, std::int64_t outs, std::int64_t count) {
-    return points * winograd_pitch<V>(count, ins) + (points + 1) * winograd_pitch<V>(count, outs);
+  static std::int64_t gradient_scratch(std::int64_t outs, std::int64_t count) {
+    return points * winograd_pitch<V>(count, winograd_block) +
+           (points + 1) * winograd_pitch<V>(count, outs);
   }
 
   static void convolve(const WinogradConv& conv, std::int64_t first_tile, std::int64_t count,
@@ -194,7 +226,7 @@ struct WinogradLoopsOver {
     float* const v = scratch;
     float* const m = scratch + points * winograd_pitch<V>(count, in);
     const TileSpan tiles{first_tile, count};
-    Images::tiles_in(conv, tiles, {0, in}, v);
+    Images::tiles_in(conv, tiles, {0, in}, {.tile = in, .block = winograd_block}, v);
     for (std::int64_t first = conv.first_out; first < conv.last_out; first += winograd_panel<V>) {
       const std::int64_t left = conv.last_out - first;
       const std::int64_t width = left < winograd_panel<V> ? left : winograd_panel<V>;
@@ -217,43 +249,71 @@ struct WinogradLoopsOver {
     }
   }
 
+  // Transforms and multiplies one block of input channels after another, whose tiles stay in a
+  // second-level cache, while the tiles of dy are read in order and so can be prefetched. Blocks of
+  // channels lie apart: as channels of a whole slab, tiles would lie so far from each other that
+  // those of one product compete for the same sets of the first-level cache.
   static void gradient(const WinogradGradient& gradient, std::int64_t first_tile,
                        std::int64_t count, float* scratch) {
-    const std::int64_t ins = gradient.ins, outs = gradient.outs;
+    const std::int64_t outs = gradient.outs, pitch_v = winograd_pitch<V>(count, winograd_block),
+                       pitch_q = winograd_pitch<V>(count, outs);
     float* const v = scratch;
-    float* const q = scratch + points * winograd_pitch<V>(count, ins);
+    float* const q = scratch + points * pitch_v;
     const TileSpan tiles{first_tile, count};
-    Images::tiles_in(gradient, tiles, {gradient.first_in, ins}, v);
-    Images::gradients_in(gradient, tiles, {gradient.first_out, outs}, q);
-    for (std::int64_t p = 0; p < points; ++p) {
-      for (std::int64_t first = 0; first < outs; first += winograd_panel<V>) {
-        const std::int64_t left = outs - first;
-        SmallGemm<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
-                                .b = q + p * winograd_pitch<V>(count, outs) + first,
-                                .c = gradient.sums + p * ins * outs + first,
-                                .rows = ins,
-                                .depth = count,
-                                .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
-                                .a_row = 1,
-                                .a_step = ins,
-                                .b_step = outs,
-                                .b_vector = V::width,
-                                .c_row = outs,
-                                .c_vector = V::width,
-                                .add = true});
+    const TileOrder<V> order{.tile = winograd_block, .block = count * winograd_block};
+    Images::gradients_in(gradient, tiles, {gradient.first_out, outs}, order, q);
+    for (std::int64_t in = 0; in < gradient.ins; in += winograd_block) {
+      Images::tiles_in(gradient, tiles, {gradient.first_in + in, winograd_block}, order, v);
+      for (std::int64_t p = 0; p < points; ++p) {
+        for (std::int64_t out = 0; out < outs; out += winograd_panel<V>) {
+          multiply_blocks(gradient, count, {.p = p, .in = in, .out = out}, v + p * pitch_v,
+                          q + p * pitch_q + out * count);
+        }
       }
     }
     if (gradient.bias != nullptr) {
-      add_bias(q, count, outs, gradient.bias);
+      add_bias(q + points * pitch_q, count, outs, gradient.bias);
     }
   }
 
  private:
-  static void add_bias(const float* q, std::int64_t count, std::int64_t outs, double* bias) {
-    const float* const sums = q + points * winograd_pitch<V>(count, outs);
-    for (std::int64_t t = 0; t < count; ++t) {
-      for (std::int64_t k = 0; k < outs; ++k) {
-        bias[k] += static_cast<double>(sums[t * outs + k]);
+  static constexpr bool two_blocks = V::width == winograd_block;  // of output channels in a panel
+
+  // A point and the first channels of its sums, within the slab.
+  struct Sums {
+    std::int64_t p, in, out;
+  };
+
+  // Adds the products of one block of input channels and one panel of output channels.
+  static void multiply_blocks(const WinogradGradient& gradient, std::int64_t count, const Sums& to,
+                              const float* x, const float* dy) {
+    constexpr std::int64_t square = winograd_block * winograd_block;
+    const std::int64_t left = gradient.outs - to.out;
+    const std::int64_t place =
+        to.p * gradient.ins * gradient.outs + to.in * gradient.outs + to.out * winograd_block;
+    SmallGemm<V>::multiply_block({.a = x,
+                                  .b = dy,
+                                  .c = gradient.sums + place,
+                                  .rows = winograd_block,
+                                  .depth = count,
+                                  .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
+                                  .a_row = 1,
+                                  .a_step = winograd_block,
+                                  .b_step = winograd_block,
+                                  .b_vector = two_blocks ? count * winograd_block : V::width,
+                                  .c_row = winograd_block,
+                                  .c_vector = two_blocks ? square : V::width,
+                                  .add = true,
+                                  .prefetch = dy + count * winograd_panel<V>});
+  }
+
+  // sums: of the tiles, [outs/16][tiles][16].
+  static void add_bias(const float* sums, std::int64_t count, std::int64_t outs, double* bias) {
+    for (std::int64_t out = 0; out < outs; out += winograd_block) {
+      for (std::int64_t t = 0; t < count; ++t) {
+        for (std::int64_t k = 0; k < winograd_block; ++k) {
+          bias[out + k] += static_cast<double>(*sums++);
+        }
       }
     }
   }
@@ -293,8 +353,12 @@ struct WinogradWeightLoops {
     const std::int64_t plane = ins * outs;
     for (std::int64_t i = 0; i < plane; i += V::width) {
       Transforms::weights_gradient(
-          [&](int p) { return V::load(sums + p * plane + i, All{}); },
-          [&](int tap, Float value) { V::store(taps + tap * plane + i, value, All{}); });
+          [&](int p, int q) {
+            return V::load(sums + (p * Transforms::points_w + q) * plane + i, All{});
+          },
+          [&](int r, int s, Float value) {
+            V::store(taps + (r * Transforms::taps_w + s) * plane + i, value, All{});
+          });
     }
   }
 
@@ -311,7 +375,8 @@ struct WinogradWeightLoops {
           tap_count * (ins_before * winograd_taps.out + slab * winograd_taps.slab_out * ins);
       for (std::int64_t tap = 0; tap < tap_count; ++tap) {
         const float* const row =
-            taps + (tap * ins + in - ins_before) * outs + first_out - slab * winograd_taps.slab_out;
+            taps + tap * ins * outs + (in - ins_before) / block * block * outs +
+            (first_out - slab * winograd_taps.slab_out) * block + (in - ins_before) % block * block;
         float sums[block];
         for (std::int64_t k = 0; k < block; k += V::width) {
           Float sum = V::load(row + k, All{});
@@ -334,8 +399,13 @@ struct WinogradWeightLoops {
   static void transform(const float* turned, bool rotated, std::int64_t pitch, float* u) {
     const std::int64_t first = rotated ? (tap_count - 1) * block : 0,
                        step = rotated ? -block : block;
-    Transforms::weights([&](int tap) { return V::load(turned + first + tap * step, All{}); },
-                        [&](int p, Float value) { V::store(u + p * pitch, value, All{}); });
+    Transforms::weights(
+        [&](int r, int s) {
+          return V::load(turned + first + (r * Transforms::taps_w + s) * step, All{});
+        },
+        [&](int p, int q, Float value) {
+          V::store(u + (p * Transforms::points_w + q) * pitch, value, All{});
+        });
   }
 
   // Writes turned[in][tap][out] of 16 x 16 channels.

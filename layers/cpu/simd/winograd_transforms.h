@@ -18,8 +18,8 @@ struct WinogradTransforms {
   using Down = WinogradLines<V, tile_h, taps_h>;
   using Along = WinogradLines<V, tile_w, taps_w>;
 
-  // Each transform reads element i of a rectangle by load(i) and passes element i of the result to
-  // store(i, value). input: B^T x B.
+  // Each transform reads element (i, j) of a rectangle by load(i, j) and passes element (i, j) of
+  // the result to store(i, j, value). input: B^T x B.
   template <class Load, class Store>
   [[gnu::always_inline]] static void input(const Load& load, const Store& store) {
     both_ways<points_h, points_h, points_w, points_w>(Down::input, Along::input, load, store);
@@ -49,17 +49,19 @@ struct WinogradTransforms {
   template <int from, int to>
   using Line = void (*)(const Float (&)[from], Float (&)[to]);
 
-  // Transforms all columns of from_h x from_w elements, then all rows of the result.
+  // Transforms all columns of from_h x from_w elements, then all rows of the result. Columns and
+  // rows are loops: unrolled, each element's address would be computed apart, in more registers
+  // than there are.
   template <int from_h, int to_h, int from_w, int to_w, class Load, class Store>
   [[gnu::always_inline]] static void both_ways(Line<from_h, to_h> down, Line<from_w, to_w> along,
                                                const Load& load, const Store& store) {
     Float columns[to_h][from_w];
-#pragma GCC unroll 8
+#pragma GCC unroll 1
     for (int j = 0; j < from_w; ++j) {
       Float before[from_h], after[to_h];
 #pragma GCC unroll 8
       for (int i = 0; i < from_h; ++i) {
-        before[i] = load(i * from_w + j);
+        before[i] = load(i, j);
       }
       down(before, after);
 #pragma GCC unroll 8
@@ -67,13 +69,13 @@ struct WinogradTransforms {
         columns[i][j] = after[i];
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 1
     for (int i = 0; i < to_h; ++i) {
       Float after[to_w];
       along(columns[i], after);
 #pragma GCC unroll 8
       for (int j = 0; j < to_w; ++j) {
-        store(i * to_w + j, after[j]);
+        store(i, j, after[j]);
       }
     }
   }
