@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "layers/cpu/simd/bf16_gradient.h"
+#include "layers/cpu/simd/few_channels.h"
 #include "layers/cpu/simd/pointwise.h"
 #include "layers/cpu/simd/winograd.h"
 
@@ -127,6 +128,7 @@ struct Loops {
   WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& gradient);
   void (*pointwise_product)(const PointwiseProduct& product);
+  void (*few_channels_gradient)(const FewChannelsGradient& gradient);
   Bf16GradientFunctions bf16_gradient;
   // The four update rules return the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "layers/cpu/simd/few_channels_loops.h"
 #include "layers/cpu/simd/flat_loops.h"
 #include "layers/cpu/simd/loops.h"
 #include "layers/cpu/simd/matrix_loops.h"
@@ -41,6 +42,7 @@ constexpr Loops make_loops(const char* name) {
                        make_winograd<V, winograd_forms[6]>()},
           .pointwise_gradient = PointwiseGradientLoop<V>::run,
           .pointwise_product = PointwiseProductLoop<V>::run,
+          .few_channels_gradient = FewChannelsGradientLoop<V>::run,
           .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
           .sgd = update_sgd<V>,
           .momentum = update_momentum<V>,
