@@ -168,26 +168,30 @@ void FewChannelsWeightsGradient::run_part(const Operands& o, std::int64_t part,
   if (bias != nullptr) {
     std::fill_n(bias, outs, 0.0);
   }
-  const std::int64_t pieces = divide_up(width, max_pixels);
   for (std::int64_t i = rows * part / parts_; i < rows * (part + 1) / parts_; ++i) {
     const std::int64_t image = i / y[2], row = i % y[2];
-    const float* const first_pixel =
-        dy +
-        (nhwc ? i * width * outs : image * outs * y[2] * width + row * width * few_channels_block);
-    const auto& from = windows.of(image, row);
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      const std::int64_t first = width * piece / pieces;
-      std::array<const float*, max_kernel> shifted{};
-      std::ranges::transform(from, shifted.begin(), [&](const float* line) {
-        return line == nullptr ? nullptr : line + first * gradient.step;
-      });
-      gradient.lines = shifted.data();
-      gradient.dy = first_pixel + first * gradient.dy_pixel;
-      gradient.pixels = width * (piece + 1) / pieces - first;
-      loops_->few_channels_gradient(gradient);
-      if (bias != nullptr) {
-        add_bias(gradient, bias);
-      }
+    gradient.dy = dy + (nhwc ? i * width * outs
+                             : image * outs * y[2] * width + row * width * few_channels_block);
+    add_row(gradient, windows.of(image, row), bias);
+  }
+}
+
+void FewChannelsWeightsGradient::add_row(FewChannelsGradient gradient,
+                                         std::span<const float* const> lines, double* bias) const {
+  const float* const dy = gradient.dy;
+  const std::int64_t width = problem_.y.shape[3], pieces = divide_up(width, max_pixels);
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    const std::int64_t first = width * piece / pieces;
+    std::array<const float*, max_kernel> shifted{};
+    std::ranges::transform(lines, shifted.begin(), [&](const float* line) {
+      return line == nullptr ? nullptr : line + first * gradient.step;
+    });
+    gradient.lines = shifted.data();
+    gradient.dy = dy + first * gradient.dy_pixel;
+    gradient.pixels = width * (piece + 1) / pieces - first;
+    loops_->few_channels_gradient(gradient);
+    if (bias != nullptr) {
+      add_bias(gradient, bias);
     }
   }
 }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "layers/cpu/own_kernel.h"
 #include "layers/window.h"
 
-// The weight gradient of a network's first convolution, whose input is an image of three channels:
-// too few to fill vectors, and too few outputs of a gradient to keep a library's kernel busy.
+// The weight gradient of a network's first convolution, whose input is an image of three channels.
+// Vectors hold output channels, and the taps of one line of a window, which are contiguous in x,
+// are the rows of a product of small matrices.
 namespace cnn::layers::cpu {
 
 // x [N,C,H,W] in nhwc or nchw and y [N,O,P,Q] in nhwc or nchw16c, both f32, O a multiple of 16.
@@ -48,6 +50,9 @@ class FewChannelsWeightsGradient {
   std::int64_t line_floats() const;  // of a line of x with padding
   Scratch carve(BumpAllocator& allocator) const;
   void run_part(const Operands& o, std::int64_t part, const Scratch& scratch, float* lines) const;
+  // Adds a row of y, whose first pixel gradient.dy is, to gradient.sums and the bias, if any.
+  void add_row(FewChannelsGradient gradient, std::span<const float* const> lines,
+               double* bias) const;
   void add_bias(const FewChannelsGradient& gradient, double* bias) const;
   void write_weights(const float* total, float* dw) const;
 

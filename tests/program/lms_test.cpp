@@ -85,7 +85,7 @@ TEST(Lms, TrainsByRecomputationAloneWhereAllMemoryIsOne) {
 }
 
 TEST(Lms, MovesLittleWhereLittleIsMissing) {
-  const LmsRun run = lms_train({"--lms", "--device_memory_mb=86", "--emulate_link_gbps=2"});
+  const LmsRun run = lms_train({"--lms", "--device_memory_mb=88", "--emulate_link_gbps=2"});
   ASSERT_EQ(run.run.status, 0) << run.run.err;
   const json& lms = run.result.at("plan").at("lms");
   const auto missing = lms.at("need_bytes").get<double>() - lms.at("budget_bytes").get<double>();

@@ -1,13 +1,11 @@
 #include "layers/cpu/few_channels_gradient.h"
 
-#include <cmath>
 #include <gtest/gtest.h>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "layers/conv.h"
-#include "layers/cpu/kernels.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/simd/few_channels_loops.h"
 #include "tests/layers/cpu/run_work.h"
