@@ -282,9 +282,13 @@ void MpiWorld::receive_notices() {
   }
 }
 
+bool MpiWorld::defers_notice() {
+  constexpr unsigned most = 8;  // not a time, as a busy host may not run this process meanwhile
+  return received_ && waiting_ && ++checks_after_notice_ <= most;
+}
+
 // Throws PeerLost if another rank has aborted the run, naming the culprit of its notice.
 void MpiWorld::throw_if_notified() {
-  receive_notices();
   if (const std::optional<AbortNotice> notice = received_) {
     stop_calling_mpi();
     notices_->wait_until_sent(farewell_timeout);
@@ -300,6 +304,7 @@ void MpiWorld::wait_for_last_notice() {
   constexpr std::chrono::milliseconds longest{300};
   const Clock::time_point start = Clock::now();
   do {
+    receive_notices();
     throw_if_notified();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (Clock::now() - start < longest);
@@ -309,6 +314,10 @@ void MpiWorld::wait_for_last_notice() {
 void MpiWorld::check_peers() {
   constexpr std::size_t checks_per_round = 16;  // of local processes, in turn
   const auto turn = lock();
+  receive_notices();
+  if (defers_notice()) {
+    return;
+  }
   throw_if_notified();
   for (std::size_t checks = 0; checks < std::min(local_peers_.size(), checks_per_round); ++checks) {
     auto& [other, process] = local_peers_[next_check_++ % local_peers_.size()];
@@ -362,7 +371,7 @@ void MpiWorld::polled_all_reduce(std::span<float> values) {
 
 // Notices of other ranks do not count, because those ranks may fail for the same reason.
 bool MpiWorld::rank_0_reports(std::string_view why) noexcept {
-  constexpr std::chrono::milliseconds most{500};
+  constexpr std::chrono::milliseconds most{2000};  // a busy host may not run rank 0 at once
   try {
     const Clock::time_point start = Clock::now();
     while (rank_ > 0 && !over_ && Clock::now() - start < most) {

@@ -71,6 +71,9 @@ class MpiWorld final : public World {
   void complete(MPI_Request& request, int other);  // polls it to its end
   // Receives and forwards abort notices.
   void receive_notices();
+  // Returns whether a wait goes on although a notice has come, for a few checks: what was sent
+  // before the notice may tell this rank why the run ends.
+  bool defers_notice();
   void throw_if_notified();
   void wait_for_last_notice();
   void check_heartbeats();
@@ -98,6 +101,7 @@ class MpiWorld final : public World {
   bool failing_ = false;                  // A call of MPI has returned an error.
   bool waiting_ = false, slept_ = false;  // in this wait
   unsigned contended_waits_ = 0;          // how many further waits sleep instead of yielding
+  unsigned checks_after_notice_ = 0;      // in waits
   Clock::time_point last_check_;
   Clock::duration waited_{};
   std::optional<Heartbeats> heartbeats_;  // declared last, as its thread calls MPI

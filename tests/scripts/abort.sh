@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # abort.sh TESTS: runs the tests of ranks that abort and reads their output. A message that a rank has handed to MPI
-# must stay unchanged. Ranks in a collective of MPI must say that they cannot know which rank is lost. Each of twelve ranks
+# must stay unchanged. What a rank sent before its notice must still be received. Ranks in a collective of MPI must say that they cannot know which rank is lost. Each of twelve ranks
 # must name a rank that has aborted and forward its notice to at most its six neighbours.
 set -uo pipefail
 command -v mpirun >/dev/null || {
@@ -21,6 +21,12 @@ program=$1
 said=$(says 2 LeavesAPendingMessageUnchanged)
 grep -q 'the message is whole' <<<"$said" || {
   echo "a message under way was overwritten: $said"
+  exit 1
+}
+said=$(says 2 TakesWhatWasSentBeforeTheNotice)
+gathered=$(grep -c '^rank [01] has gathered$' <<<"$said")
+((gathered == 2)) || {
+  echo "$gathered of 2 ranks take what was sent before a notice: $said"
   exit 1
 }
 said=$(says 3 NamesNoRankInACollectiveOfMpi)

@@ -22,6 +22,7 @@ constexpr int large = 1 << 20;  // bytes; MPI copies smaller messages at once
 
 std::atomic<int> notices_sent{0};                 // notices sent by this rank
 std::atomic<const char*> large_message{nullptr};  // the last large message that was handed to MPI
+std::atomic<bool> hides_messages{false};          // from this rank, until it has found a notice
 
 // Returns the message as it was when the caller handed it to MPI.
 std::string& large_text() {
@@ -41,6 +42,16 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
     large_message = static_cast<const char*>(data);
   }
   return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
+  const int code = PMPI_Iprobe(from, tag, comm, found, status);
+  if (tag == cnn::allreduce::abort_tag) {
+    hides_messages = hides_messages && *found == 0;
+  } else if (hides_messages) {
+    *found = 0;
+  }
+  return code;
 }
 
 namespace cnn::allreduce {
@@ -95,6 +106,26 @@ TEST(AbortOverMpi, LeavesAPendingMessageUnchanged) {
   const bool whole = sent && std::ranges::equal(large_text(), std::span(data, large_text().size()));
   std::cerr << (whole ? "the message is whole" : "the message is lost") << std::endl;
   set_mark("said");
+  std::_Exit(EXIT_SUCCESS);
+}
+
+TEST(AbortOverMpi, TakesWhatWasSentBeforeTheNotice) {
+  if (tests::aborting_in() == nullptr) {
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
+  }
+  World& world = tests::this_world();
+  hides_messages = world.rank() == 1;
+  try {
+    world.gather("a");
+    std::cerr << "rank " + std::to_string(world.rank()) + " has gathered\n" << std::flush;
+  } catch (const PeerLost& lost) {
+    std::cerr << std::string(lost.what()) + "\n" << std::flush;
+  }
+  if (world.rank() == 0) {
+    world.abort(0, "rank 0 fails after all have its text");
+  }
+  set_mark(std::to_string(world.rank()));
+  wait_for_marks(world.ranks());
   std::_Exit(EXIT_SUCCESS);
 }
 
