@@ -34,7 +34,10 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
 }
 
 const Loops& loops_for(const Isa& isa) {
-  return isa.avx512_bf16 ? avx512_bf16_loops() : isa.avx512 ? avx512_loops() : avx2_loops();
+  return isa.avx512_fp16   ? avx512_fp16_loops()
+         : isa.avx512_bf16 ? avx512_bf16_loops()
+         : isa.avx512      ? avx512_loops()
+                           : avx2_loops();
 }
 
 void add_kernels(KernelTable& table, const KernelChoice& choice) {

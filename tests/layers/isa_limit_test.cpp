@@ -28,9 +28,10 @@ TEST(IsaLimit, ActsOnOneDnnAndOnOwnLoops) {
   }
   ASSERT_EQ(effective_isa(), *limit);
   EXPECT_EQ(KernelChoice{}.isa, *limit) << "the default instruction sets of a kernel table";
-  EXPECT_STREQ(loops_for(effective_isa()).name, limit->avx512_bf16 ? "avx512_bf16"
-                                                : limit->avx512    ? "avx512"
-                                                                   : "avx2");
+  EXPECT_STREQ(loops_for(effective_isa()).name, limit->avx512_fp16   ? "avx512_fp16"
+                                                : limit->avx512_bf16 ? "avx512_bf16"
+                                                : limit->avx512      ? "avx512"
+                                                                     : "avx2");
   for (const LibraryVersion& library : library_versions()) {
     EXPECT_THAT(library.version, testing::EndsWith(" (" + name_in_onednn(*limit) + ")"));
   }

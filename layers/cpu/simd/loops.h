@@ -123,7 +123,7 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 };
 
 struct Loops {
-  const char* name;  // "avx2", "avx512", "avx512_bf16"
+  const char* name;  // "avx2", "avx512", "avx512_bf16", "avx512_fp16"
   TypedLoops f32, bf16;
   WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& gradient);
@@ -146,5 +146,6 @@ struct Loops {
 const Loops& avx2_loops();         // require a processor with AVX2, FMA and F16C
 const Loops& avx512_loops();       // require a processor with AVX-512 F, BW, DQ, VL
 const Loops& avx512_bf16_loops();  // require AVX512_BF16, too
+const Loops& avx512_fp16_loops();  // the same, for processors that have AVX512_FP16, too
 
 }  // namespace cnn::layers::cpu

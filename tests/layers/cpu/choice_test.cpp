@@ -38,9 +38,9 @@ constexpr std::array processors{
     // Cooper Lake, Zen 4
     Chosen{"avx512_bf16", "avx512_bf16", Layout::nchw16c, Layout::nchw16c, true, true},
     // Sapphire Rapids whose tiles are hidden by a hypervisor
-    Chosen{"avx512_fp16", "avx512_bf16", Layout::nchw16c, Layout::nchw16c, true, false},
+    Chosen{"avx512_fp16", "avx512_fp16", Layout::nchw16c, Layout::nchw16c, true, false},
     // Sapphire Rapids and later
-    Chosen{"amx_bf16", "avx512_bf16", Layout::nchw16c, Layout::nhwc, true, true}};
+    Chosen{"amx_bf16", "avx512_fp16", Layout::nchw16c, Layout::nhwc, true, true}};
 
 class Choice : public testing::TestWithParam<Chosen> {
  protected:

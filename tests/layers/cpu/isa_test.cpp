@@ -35,6 +35,7 @@ TEST(Isa, HasTheNameOfItsLoops) {
   EXPECT_TRUE(up_to(avx2_loops().name).avx2);
   EXPECT_TRUE(up_to(avx512_loops().name).avx512);
   EXPECT_TRUE(up_to(avx512_bf16_loops().name).avx512_bf16);
+  EXPECT_TRUE(up_to(avx512_fp16_loops().name).avx512_fp16);
 }
 
 TEST(Isa, IsNeverMoreThanTheHardwareHasOrTheEnvironmentAllows) {

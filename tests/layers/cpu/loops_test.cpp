@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layers/cpu/isa.h"
 #include "layers/dropout.h"
 #include "layers/initializer.h"
 #include "runtime/tensor.h"
@@ -20,7 +21,7 @@ class SimdLoops : public testing::TestWithParam<const layers::cpu::Loops*> {};
 
 // The instruction of AVX512_BF16 rounds subnormal numbers to zero.
 std::uint16_t rounded(float value, const layers::cpu::Loops& loops) {
-  const bool to_zero = loops.name == std::string_view("avx512_bf16") &&
+  const bool to_zero = layers::cpu::up_to(loops.name).avx512_bf16 &&
                        std::abs(value) < std::numeric_limits<float>::min();
   return to_bf16(to_zero ? std::copysign(0.0F, value) : value).bits;
 }

@@ -23,6 +23,9 @@ std::vector<const layers::cpu::Loops*> runnable_loops() {
   if (isa.avx512_bf16) {
     result.push_back(&layers::cpu::avx512_bf16_loops());
   }
+  if (isa.avx512_fp16) {
+    result.push_back(&layers::cpu::avx512_fp16_loops());
+  }
   return result;
 }
 
