@@ -86,10 +86,6 @@ std::string text_of(const WinogradForm& form) {
 ConvCandidates::ConvCandidates(const Isa& isa, bool winograd) {
   add_kernels(rules_, {.isa = isa, .winograd = winograd});
   kinds_ = library_conv_candidates(isa);
-  if (isa.avx2) {
-    add_few_channels_rows(kinds_.emplace_back(ConvCandidateRows{.name = "few channels"}).table,
-                          loops_for(isa));
-  }
   if (!isa.avx2 || !winograd) {
     return;
   }

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
-#include "layers/conv.h"
-#include "layers/cpu/rows.h"
 #include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
@@ -212,57 +209,16 @@ void FewChannelsWeightsGradient::add_bias(const FewChannelsGradient& gradient, d
   }
 }
 
-// Writes [O,C,R,S] from [O/16][R][S C][16].
+// Writes blocks of `block` from blocks of 16 output channels.
 void FewChannelsWeightsGradient::write_weights(const float* total, float* dw) const {
-  const std::int64_t channels = problem_.x.shape[1], taps = problem_.taps();
-  const Window& window = problem_.window;
-  for (std::int64_t out = 0; out < problem_.y.shape[1]; ++out) {
-    const float* const from =
+  const std::int64_t taps = problem_.taps(), block = problem_.block;
+  for (std::int64_t out = 0; out < problem_.y.shape[1]; out += block) {
+    const float* from =
         total + out / few_channels_block * few_channels_block * taps + out % few_channels_block;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      for (std::int64_t r = 0; r < window.kernel_h; ++r) {
-        for (std::int64_t s = 0; s < window.kernel_w; ++s) {
-          *dw++ = from[((r * window.kernel_w + s) * channels + c) * few_channels_block];
-        }
-      }
+    for (std::int64_t tap = 0; tap < taps; ++tap, from += few_channels_block) {
+      dw = std::copy_n(from, block, dw);
     }
   }
-}
-
-void add_few_channels_rows(KernelTable& table, const Loops& loops) {
-  const auto problem_of = [](const Conv2dBackwardWeights& op,
-                             const Signature& s) -> std::optional<FewChannelsProblem> {
-    FewChannelsProblem problem{
-        .x = s.in[0], .y = s.in[1], .window = op.attributes.window, .bias = op.attributes.bias};
-    for (TensorDesc* const image : {&problem.x, &problem.y}) {
-      image->type = image->type == DataType::f16 ? DataType::f32 : image->type;  // as oneDNN's rows
-      image->pitch = 0;
-    }
-    problem.x.layout = problem.x.layout == Layout::nchw ? Layout::nchw : Layout::nhwc;
-    problem.y.layout = problem.y.layout == Layout::nchw16c ? Layout::nchw16c : Layout::nhwc;
-    return !op.attributes.depthwise && is_supported(problem) ? std::optional(problem)
-                                                             : std::nullopt;
-  };
-  table.add<Conv2dBackwardWeights>(
-      [&loops, problem_of](const Conv2dBackwardWeights& op,
-                           const Signature& request) -> std::optional<KernelSpec> {
-        const auto problem = problem_of(op, request);
-        if (!problem) {
-          return std::nullopt;
-        }
-        const FewChannelsWeightsGradient work(*problem, loops);
-        KernelSpec spec{.workspace = work.workspace(),
-                        .in = {problem->x, problem->y},
-                        .out = request.out,
-                        .extra_traffic = work.traffic_between()};
-        for (TensorDesc& desc : spec.out) {
-          desc = plain(desc);
-        }
-        return spec;
-      },
-      [&loops, problem_of](const Conv2dBackwardWeights& op, const Signature& s) {
-        return own_kernel(FewChannelsWeightsGradient(problem_of(op, s).value(), loops));
-      });
 }
 
 }  // namespace cnn::layers::cpu

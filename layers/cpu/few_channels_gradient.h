@@ -12,10 +12,12 @@
 namespace cnn::layers::cpu {
 
 // x [N,C,H,W] in nhwc or nchw and y [N,O,P,Q] in nhwc or nchw16c, both f32, O a multiple of 16.
+// dw lies as [O/block][R][S][C][block], in the order of oneDNN's forward weights.
 struct FewChannelsProblem {
   TensorDesc x, y;
   Window window;
   bool bias = false;
+  std::int64_t block = few_channels_block;  // 8 or 16
 
   std::int64_t line() const { return window.kernel_w * x.shape[1]; }  // floats of a window's line
   std::int64_t taps() const { return window.kernel_h * line(); }
@@ -24,10 +26,9 @@ struct FewChannelsProblem {
 // Returns whether the kernel can run the problem.
 bool is_supported(const FewChannelsProblem& problem);
 
-// Computes dw and dbias as Conv2dBackwardWeights does. in: x, dy. out: dw f32 [O,C,R,S], [dbias f32
-// [O]]. The rows of y are cut into parts that are summed up side by side and then added in order.
-// The shape alone decides how many parts there are, so that results do not depend on the number of
-// threads.
+// Computes dw and dbias as Conv2dBackwardWeights does. in: x, dy. out: dw f32, [dbias f32 [O]]. The
+// rows of y are cut into parts that are summed up side by side and then added in order. The shape
+// alone decides how many parts there are, so that results do not depend on the number of threads.
 class FewChannelsWeightsGradient {
  public:
   // The loops must outlive it.

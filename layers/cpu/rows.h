@@ -52,10 +52,6 @@ struct ConvCandidateRows {
 // Empty in a build without it.
 std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa);
 
-// Adds weight gradients of convolutions of few channels, with loops that must outlive the table: a
-// candidate of tuning.
-void add_few_channels_rows(KernelTable& table, const Loops& loops);
-
 // Adds dense layers with few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);
 

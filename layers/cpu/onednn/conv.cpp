@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layers/cpu/bf16_gradient.h"
+#include "layers/cpu/few_channels_gradient.h"
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/onednn/products.h"
 #include "layers/cpu/onednn/relu.h"
@@ -229,17 +230,18 @@ std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& o
   return PointwiseProblem{.x = s.in[0], .y = s.in[1], .bias = op.attributes.bias};
 }
 
+using Order = dnnl::memory::format_tag;
+
 // Describes a kernel of ours where oneDNN's takes the images as asked and would leave the gradient
 // in the order in which ours does, so that the parameter's packing is the same with either.
 template <class Work>
 std::optional<KernelSpec> describe_own(const Conv2dBackwardWeights& op, const Signature& request,
-                                       const Target& target, const Work& kernel) {
+                                       const Target& target, Order order, const Work& kernel) {
   std::optional<KernelSpec> spec = detail::describe(
       op, request, [&] { return plan_backward_weights(op, request, target); }, target.engine);
   const Shape& w = op.w_shape;
-  const dnnl::memory::desc order({w[0], w[1], w[2], w[3]}, dnnl::memory::data_type::f32,
-                                 dnnl::memory::format_tag::ABcd16b16a);
-  if (!spec || spec->in != request.in || memory_desc(spec->out[0]) != order) {
+  const dnnl::memory::desc ours({w[0], w[1], w[2], w[3]}, dnnl::memory::data_type::f32, order);
+  if (!spec || spec->in != request.in || memory_desc(spec->out[0]) != ours) {
     return std::nullopt;
   }
   spec->workspace = kernel.workspace();
@@ -247,16 +249,18 @@ std::optional<KernelSpec> describe_own(const Conv2dBackwardWeights& op, const Si
   return spec;
 }
 
-// Adds Work for the gradients for which problem_of(op, signature) is not empty.
+// Adds Work, which writes gradients in `order`, where problem_of(op, signature) is not empty.
 template <class Work, class ProblemOf>
-void add_own_gradient_row(KernelTable& table, const Isa& isa, ProblemOf problem_of) {
+void add_own_gradient_row(KernelTable& table, const Isa& isa, ProblemOf problem_of,
+                          Order order = Order::ABcd16b16a) {
   const Target target{cpu_engine(), isa};
   table.add<Conv2dBackwardWeights>(
-      [target, problem_of](const Conv2dBackwardWeights& op,
-                           const Signature& request) -> std::optional<KernelSpec> {
+      [target, problem_of, order](const Conv2dBackwardWeights& op,
+                                  const Signature& request) -> std::optional<KernelSpec> {
         const auto problem = problem_of(op, request);
-        return problem ? describe_own(op, request, target, Work(*problem, loops_for(target.isa)))
-                       : std::nullopt;
+        return problem
+                   ? describe_own(op, request, target, order, Work(*problem, loops_for(target.isa)))
+                   : std::nullopt;
       },
       [isa, problem_of](const Conv2dBackwardWeights& op, const Signature& s) {
         return own_kernel(Work(problem_of(op, s).value(), loops_for(isa)));
@@ -302,6 +306,24 @@ void add_tile_gradient_row(KernelTable& table, const Isa& isa) {
                                             bf16_problem<TileGradientProblem, Layout::nhwc>);
 }
 
+// oneDNN's first convolutions have blocks of as many output channels as a vector has floats.
+void add_few_channels_row(KernelTable& table, const Isa& isa) {
+  const std::int64_t block = isa.avx512 ? 16 : 8;
+  add_own_gradient_row<FewChannelsWeightsGradient>(
+      table, isa,
+      [block](const Conv2dBackwardWeights& op,
+              const Signature& s) -> std::optional<FewChannelsProblem> {
+        FewChannelsProblem problem{.x = s.in[0],
+                                   .y = s.in[1],
+                                   .window = op.attributes.window,
+                                   .bias = op.attributes.bias,
+                                   .block = block};
+        return !op.attributes.depthwise && is_supported(problem) ? std::optional(problem)
+                                                                 : std::nullopt;
+      },
+      isa.avx512 ? Order::Acdb16a : Order::Acdb8a);
+}
+
 void add_direct_rows(KernelTable& table, const Isa& isa) {
   add_primitive<Conv2d>(table, isa, plan_forward);
   add_primitive<Conv2dBackwardData>(table, isa, plan_backward_data);
@@ -314,6 +336,7 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (isa.avx512) {
     add_pointwise_row(table, isa, min_pixels_of_pointwise);
   } else if (isa.avx2) {
+    add_few_channels_row(table, isa);
     add_product_rows(table, isa, measured_product_rule);
   }
   if (has_bf16_gradients(isa)) {
@@ -334,6 +357,7 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
   }
   if (isa.avx2) {
     add_product_rows(kinds.emplace_back(ConvCandidateRows{.name = "products"}).table, isa, {});
+    add_few_channels_row(kinds.emplace_back(ConvCandidateRows{.name = "few channels"}).table, isa);
   }
   if (has_bf16_gradients(isa)) {
     add_bf16_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 pairs"}).table, isa);

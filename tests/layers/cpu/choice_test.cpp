@@ -133,6 +133,22 @@ TEST_P(Choice, ComputesWeightGradientsOfPointwiseConvolutionsItselfWhereThatIsFa
   EXPECT_EQ(provider_of_pointwise(table, {2, 24, 28, 28}, 64), Provider::onednn) << "half a block";
 }
 
+TEST_P(Choice, ComputesFirstWeightGradientsItselfWithAvx2Alone) {
+  KernelTable table;
+  add_kernels(table, {.isa = GetParam().sets()});
+  ConvAttributes a;
+  a.window = {.kernel_h = 7, .kernel_w = 7, .stride_h = 2, .stride_w = 2};
+  const TensorDesc x{.shape = {2, 3, 229, 229}, .layout = Layout::nhwc},
+      y{.shape = {2, 64, 112, 112}, .layout = Layout::nhwc}, w{.shape = {64, 3, 7, 7}};
+  const auto gradient = table.describe(Conv2dBackwardWeights(a, w.shape), {{x, y}, {w}});
+  const auto forward = table.describe(Conv2d(a), {{x, w}, {y}});
+  ASSERT_TRUE(gradient && forward);
+  // The order of oneDNN's weights depends on the instruction sets that this process may use.
+  const bool own = !GetParam().sets().avx512 && !effective_isa().avx512;
+  EXPECT_EQ(gradient->by, own ? Provider::own : Provider::onednn);
+  EXPECT_EQ(gradient->out[0], forward->in[1]) << "the update needs no conversion";
+}
+
 // All supported processors have more, but CNN_MAX_CPU_ISA may leave only these.
 TEST(ChoiceBelowAvx2, HasNoOwnLoops) {
   KernelTable none, avx2;

@@ -1,16 +1,16 @@
 #include "layers/cpu/few_channels_gradient.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "layers/conv.h"
-#include "layers/cpu/rows.h"
 #include "layers/cpu/simd/few_channels_loops.h"
 #include "tests/layers/cpu/run_work.h"
 #include "tests/layers/cpu/sixteen_floats.h"
-#include "tests/support/op_runner.h"
 
 namespace cnn::tests {
 namespace {
@@ -85,9 +85,31 @@ class FewChannels : public testing::TestWithParam<FewChannelsCase> {};
 INSTANTIATE_TEST_SUITE_P(Cpu, FewChannels, testing::ValuesIn(few_channels_cases()),
                          [](const auto& info) { return info.param.name; });
 
+// Brings the weight gradient of the kernel into the order of the op's loops.
+struct InPlainOrder {
+  std::size_t workspace() const { return kernel.workspace(); }
+  void operator()(const Operands& o) const {
+    kernel(o);
+    const std::span<float> dw = o.out[0].as<float>();
+    const std::vector<float> blocks(dw.begin(), dw.end());
+    const std::int64_t channels = weights[1], pixels = weights[2] * weights[3];
+    auto from = blocks.begin();
+    for (std::int64_t out = 0; out < weights[0]; out += block) {
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+        for (std::int64_t c = 0; c < channels; ++c) {
+          for (std::int64_t i = 0; i < block; ++i) {
+            dw[static_cast<std::size_t>(((out + i) * channels + c) * pixels + pixel)] = *from++;
+          }
+        }
+      }
+    }
+  }
+  FewChannelsWeightsGradient kernel;
+  Shape weights;
+  std::int64_t block;
+};
+
 TEST_P(FewChannels, SumsWhatTheLoopsDo) {
-  const FewChannelsProblem problem = GetParam().problem();
-  ASSERT_TRUE(is_supported(problem));
   std::vector<const Loops*> all = runnable_loops();
   if (all.empty()) {
     GTEST_SKIP() << "this processor lacks avx2";
@@ -95,33 +117,42 @@ TEST_P(FewChannels, SumsWhatTheLoopsDo) {
   Loops wide = *all.front();
   wide.few_channels_gradient = layers::cpu::FewChannelsGradientLoop<SixteenFloats>::run;
   all.push_back(&wide);
+  FewChannelsProblem problem = GetParam().problem();
+  ASSERT_TRUE(is_supported(problem));
   for (const Loops* loops : all) {
-    expect_like_loops(FewChannelsWeightsGradient(problem, *loops), GetParam().op(),
-                      {problem.x, problem.y},
-                      {{.shape = GetParam().weights()}, {.shape = {GetParam().filters}}});
+    for (const std::int64_t block : {8, 16}) {
+      problem.block = block;
+      expect_like_loops(
+          InPlainOrder{FewChannelsWeightsGradient(problem, *loops), GetParam().weights(), block},
+          GetParam().op(), {problem.x, problem.y},
+          {{.shape = GetParam().weights()}, {.shape = {GetParam().filters}}});
+    }
   }
 }
 
+std::vector<float> gradient_by(int threads, const FewChannelsCase& of, const Loops& loops) {
+  const Threads team(threads);
+  const FewChannelsProblem problem = of.problem();
+  const FewChannelsWeightsGradient kernel(problem, loops);
+  const std::size_t bytes = kernel.workspace();
+  const HostTensor x = draws(problem.x.shape, DataType::f32, 1),
+                   dy = draws(problem.y.shape, DataType::f32, 2);
+  const HostTensor dw({.shape = of.weights()}), bias({.shape = {of.filters}});
+  const HostTensor workspace({.shape = {static_cast<std::int64_t>(bytes / sizeof(float))}});
+  kernel({.in = {x.view(), dy.view()},
+          .out = {dw.view(), bias.view()},
+          .workspace = {workspace.view().data, bytes}});
+  std::vector<float> all;
+  for (const HostTensor* const result : {&dw, &bias}) {
+    const std::span<float> values = result->view().as<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
 TEST_P(FewChannels, HasTheSameBitsWithAnyNumberOfThreads) {
-  const FewChannelsProblem problem = GetParam().problem();
   for (const Loops* loops : runnable_loops()) {
-    KernelTable table;
-    add_few_channels_rows(table, *loops);
-    const HostTensor x = draws(problem.x.shape, DataType::f32, 1);
-    const HostTensor dy = draws(problem.y.shape, DataType::f32, 2);
-    const std::vector<TensorView> in{x.view(), dy.view()};
-    const Signature request{
-        .in = {problem.x, problem.y},
-        .out = {{.shape = GetParam().weights()}, {.shape = {GetParam().filters}}}};
-    std::vector<std::vector<float>> found;
-    for (const int threads : {1, 3}) {
-      const Threads team(threads);
-      const auto run = run_op(table, GetParam().op(), request, in);
-      ASSERT_TRUE(run.has_value());
-      const std::span<float> w = run->out[0].view().as<float>();
-      found.emplace_back(w.begin(), w.end());
-    }
-    EXPECT_EQ(found[0], found[1]);
+    EXPECT_EQ(gradient_by(1, GetParam(), *loops), gradient_by(3, GetParam(), *loops));
   }
 }
 
