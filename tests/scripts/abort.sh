@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # abort.sh TESTS: runs the tests of ranks that abort and reads their output. A message that a rank has handed to MPI
-# must stay unchanged. What a rank sent before its notice must still be received. Ranks in a collective of MPI must say that they cannot know which rank is lost. Each of twelve ranks
-# must name a rank that has aborted and forward its notice to at most its six neighbours.
+# must stay unchanged. A message that was sent before a notice must still arrive. Ranks in a collective of MPI must say
+# that they cannot know which rank is lost. Each of twelve ranks must name a rank that has aborted and forward its
+# notice to at most its six neighbours.
 set -uo pipefail
 command -v mpirun >/dev/null || {
   echo "skipped: there is no mpirun; scripts/setup.sh installs it"
