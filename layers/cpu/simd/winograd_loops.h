@@ -243,7 +243,8 @@ struct WinogradLoopsOver {
                                 .b_step = width,
                                 .b_vector = V::width,
                                 .c_row = width,
-                                .c_vector = V::width});
+                                .c_vector = V::width,
+                                .next_b = u + (p + 1) * in * width});
       }
       Images::tiles_out(conv, tiles, {first, width}, m);
     }
