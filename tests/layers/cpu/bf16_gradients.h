@@ -72,6 +72,12 @@ inline std::vector<GradientCase> gradient_cases() {
   };
 }
 
+inline std::vector<GradientCase> gradient_cases_with_bias() {
+  std::vector<GradientCase> cases = gradient_cases();
+  std::erase_if(cases, [](const GradientCase& gradient_case) { return !gradient_case.bias; });
+  return cases;
+}
+
 // A kernel with its layout of images.
 struct GradientKernel {
   std::string name;

@@ -113,6 +113,8 @@ double deviation(float got, double expected) {
 }
 
 class PointwiseGradient : public testing::TestWithParam<PointwiseCase> {};
+class PointwiseGradientWithBias : public PointwiseGradient {};
+class PointwiseGradientWithoutPacking : public PointwiseGradient {};
 
 TEST_P(PointwiseGradient, IsTheSumOverAllPixels) {
   const PointwiseCase& pointwise_case = GetParam();
@@ -131,11 +133,8 @@ TEST_P(PointwiseGradient, IsTheSumOverAllPixels) {
   }
 }
 
-TEST_P(PointwiseGradient, SumsTheBiasOverAllPixels) {
+TEST_P(PointwiseGradientWithBias, SumsTheBiasOverAllPixels) {
   const PointwiseCase& pointwise_case = GetParam();
-  if (!pointwise_case.bias) {
-    GTEST_SKIP() << "a case without bias";
-  }
   for (const Loops* loops : runnable_loops()) {
     const PointwiseRun run(pointwise_case, *loops, 2);
     for (std::int64_t o = 0; o < pointwise_case.filters; ++o) {
@@ -158,10 +157,8 @@ TEST_P(PointwiseGradient, HasTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-TEST_P(PointwiseGradient, NeedsTheSameWorkspaceWithAnyNumberOfThreadsUnlessItPacks) {
-  if (GetParam().problem().packs()) {
-    GTEST_SKIP() << "every thread packs its own pixels";
-  }
+// A kernel that packs needs memory for the pixels of each thread.
+TEST_P(PointwiseGradientWithoutPacking, NeedsTheSameWorkspaceWithAnyNumberOfThreads) {
   const Loops& loops = *runnable_loops().back();
   const auto workspace = [&](int threads) {
     const Threads team(threads);
@@ -170,8 +167,28 @@ TEST_P(PointwiseGradient, NeedsTheSameWorkspaceWithAnyNumberOfThreadsUnlessItPac
   EXPECT_EQ(workspace(1), workspace(16));
 }
 
+template <class Has>
+std::vector<PointwiseCase> pointwise_cases_with(const Has& has) {
+  std::vector<PointwiseCase> cases = pointwise_cases();
+  std::erase_if(cases, [&](const PointwiseCase& pointwise_case) { return !has(pointwise_case); });
+  return cases;
+}
+
+std::string name_of_case(const testing::TestParamInfo<PointwiseCase>& info) {
+  return info.param.name;
+}
 INSTANTIATE_TEST_SUITE_P(Shapes, PointwiseGradient, testing::ValuesIn(pointwise_cases()),
-                         [](const auto& info) { return info.param.name; });
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Shapes, PointwiseGradientWithBias,
+                         testing::ValuesIn(pointwise_cases_with([](const PointwiseCase& of) {
+                           return of.bias;
+                         })),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Shapes, PointwiseGradientWithoutPacking,
+                         testing::ValuesIn(pointwise_cases_with([](const PointwiseCase& of) {
+                           return !of.problem().packs();
+                         })),
+                         name_of_case);
 
 }  // namespace
 }  // namespace cnn::tests
