@@ -252,7 +252,7 @@ void MpiWorld::idle(int waits_for) {
   if (heartbeats_) {
     heartbeats_->wait_for(waits_for);
   }
-  check_peers();
+  check_waiting();
   if (waited_ > options_.wait_timeout) {
     const bool asks_for_root = heartbeats_ && waits_for != any_rank;
     lost_contact(asks_for_root ? heartbeats_->root_of(waits_for) : waits_for,
@@ -284,7 +284,7 @@ void MpiWorld::receive_notices() {
 
 bool MpiWorld::defers_notice() {
   constexpr unsigned most = 8;  // not a time, as a busy host may not run this process meanwhile
-  return received_ && waiting_ && ++checks_after_notice_ <= most;
+  return received_ && ++checks_after_notice_ <= most;
 }
 
 // Throws PeerLost if another rank has aborted the run, naming the culprit of its notice.
@@ -310,14 +310,23 @@ void MpiWorld::wait_for_last_notice() {
   } while (Clock::now() - start < longest);
 }
 
-// Notices come first, because they tell more than the end of a process does.
 void MpiWorld::check_peers() {
-  constexpr std::size_t checks_per_round = 16;  // of local processes, in turn
   const auto turn = lock();
   receive_notices();
-  if (defers_notice()) {
-    return;
+  check_received();
+}
+
+void MpiWorld::check_waiting() {
+  const auto turn = lock();
+  receive_notices();
+  if (!defers_notice()) {
+    check_received();
   }
+}
+
+// Notices come first, because they tell more than the end of a process does.
+void MpiWorld::check_received() {
+  constexpr std::size_t checks_per_round = 16;  // of local processes, in turn
   throw_if_notified();
   for (std::size_t checks = 0; checks < std::min(local_peers_.size(), checks_per_round); ++checks) {
     auto& [other, process] = local_peers_[next_check_++ % local_peers_.size()];

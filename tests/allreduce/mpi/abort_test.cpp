@@ -44,6 +44,7 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
 
+// Replaces MPI's function likewise: messages other than notices stay unseen while they are hidden.
 extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
   const int code = PMPI_Iprobe(from, tag, comm, found, status);
   if (tag == cnn::allreduce::abort_tag) {
