@@ -11,6 +11,7 @@
 #include "layers/cpu/simd/few_channels_loops.h"
 #include "tests/layers/cpu/run_work.h"
 #include "tests/layers/cpu/sixteen_floats.h"
+#include "tests/layers/cpu/square_window.h"
 
 namespace cnn::tests {
 namespace {
@@ -56,9 +57,7 @@ std::vector<FewChannelsCase> few_channels_cases() {
                          .pad_bottom = 3,
                          .pad_left = 2,
                          .pad_right = 3};
-  constexpr Window eleven{.kernel_h = 11, .kernel_w = 11, .stride_h = 4, .stride_w = 4};
-  constexpr Window three{
-      .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
+  const Window eleven = square(11, 4, 0), three = square(3, 1, 1);
   constexpr Window uneven{.kernel_h = 5,
                           .kernel_w = 2,
                           .stride_h = 7,
