@@ -5,6 +5,7 @@
 
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/simd/tile_gradient.h"
+#include "layers/cpu/tile_positions.h"
 #include "layers/window.h"
 
 // The weight gradient of convolutions on bf16 images by matrix tiles (Intel AMX): batched small
@@ -20,40 +21,6 @@ struct TileGradientProblem {
   std::int64_t in_blocks() const { return x.shape[1] / tile_channels; }
   std::int64_t out_blocks() const { return y.shape[1] / tile_channels; }
   std::int64_t taps() const { return window.kernel_h * window.kernel_w; }
-};
-
-// Numbers the positions of a batch so that each tap of the window joins position n of dy with
-// position n + constant of x. Rows and images overlap in what is padding at the end of one and at
-// the start of the next. With a stride x is split into one image for each remainder of rows and
-// columns by it, its phases.
-class TilePositions {
- public:
-  explicit TilePositions(const TileGradientProblem& problem);
-
-  std::int64_t count() const { return count_; }  // up to the last pixel of dy
-  std::int64_t phases() const { return phases_h_ * phases_w_; }
-  // The largest shift: x has so many positions more than dy.
-  std::int64_t halo() const;
-  std::int64_t phase_of(std::int64_t tap) const;
-  std::int64_t shift_of(std::int64_t tap) const;
-
-  // Write the numbers of the pixels at `count` positions; -1: none, which counts as zero. The first
-  // may be negative.
-  void list_dy(std::int64_t first, std::int64_t count, std::int32_t* to) const;
-  void list_x(std::int64_t phase, std::int64_t first, std::int64_t count, std::int32_t* to) const;
-
- private:
-  // A row of an image at each `pitch_` positions, an image at each `rows_` rows. The pixel of row
-  // r and column c is r stride_h + first_h, c stride_w + first_w, where that lies in the image.
-  struct Listing {
-    std::int64_t height, width;
-    std::int64_t stride_h = 1, stride_w = 1, first_h = 0, first_w = 0;
-  };
-  void list(const Listing& image, std::int64_t first, std::int64_t count, std::int32_t* to) const;
-
-  Window window_;
-  std::int64_t images_, height_, width_, y_height_, y_width_;
-  std::int64_t phases_h_, phases_w_, pitch_ = 0, rows_ = 0, count_ = 0;
 };
 
 // Computes dw[o][i][r][s] = sum of dy[o][p][q] x[i][p stride + r - pad][q stride + s - pad] and

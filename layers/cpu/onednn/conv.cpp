@@ -1,6 +1,7 @@
 #include "layers/conv.h"
 
 #include <array>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "layers/cpu/onednn/relu.h"
 #include "layers/cpu/pointwise_gradient.h"
 #include "layers/cpu/rows.h"
+#include "layers/cpu/tile_conv.h"
 #include "layers/cpu/tile_gradient.h"
 
 namespace cnn::layers::cpu {
@@ -291,6 +293,9 @@ std::optional<GradientProblem> bf16_problem(const Conv2dBackwardWeights& op, con
       .x = s.in[0], .y = s.in[1], .window = op.attributes.window, .bias = op.attributes.bias};
 }
 
+bool any_window(const Window& /*window*/) { return true; }
+bool has_stride(const Window& window) { return window.stride_h > 1 || window.stride_w > 1; }
+
 // Returns whether products of bf16 pairs by vectors are the fastest of the processor.
 bool has_bf16_gradients(const Isa& isa) {
   return isa.avx512_bf16 && multiplies_bf16_fast(isa) && !isa.amx_bf16;
@@ -304,6 +309,53 @@ void add_bf16_gradient_row(KernelTable& table, const Isa& isa) {
 void add_tile_gradient_row(KernelTable& table, const Isa& isa) {
   add_own_gradient_row<TileWeightsGradient>(table, isa,
                                             bf16_problem<TileGradientProblem, Layout::nhwc>);
+}
+
+// Returns how many written channels lie together in oneDNN's order of weights for tiles; nothing
+// for another order. It has two names for one order of whole blocks, one for each depth.
+std::optional<std::int64_t> tile_block(const TensorDesc& weights, bool backward) {
+  struct Named {
+    std::int64_t block;
+    std::array<dnnl_format_tag_t, 2> forward, backward;
+  };
+  constexpr std::array<Named, 2> orders{
+      {{32, {dnnl_AcdB16b32a2b, dnnl_AcdB32a2b}, {dnnl_BcdA16a32b2a, dnnl_BcdA32b2a}},
+       {64, {dnnl_AcdB16b64a2b, dnnl_AcdB64a2b}, {dnnl_BcdA16a64b2a, dnnl_BcdA64b2a}}}};
+  const dnnl::memory::desc got = memory_desc(weights);
+  for (const Named& each : orders) {
+    for (const dnnl_format_tag_t order : backward ? each.backward : each.forward) {
+      if (got == dnnl::memory::desc(got.get_dims(), dnnl::memory::data_type::bf16,
+                                    static_cast<Order>(order))) {
+        return each.block;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Returns the problem of a convolution or data gradient in the operands of a spec of oneDNN, if our
+// kernel reads weights in its order.
+std::optional<TileConvProblem> tile_problem(const ConvAttributes& a, const Signature& s,
+                                            bool backward) {
+  TileConvProblem problem{.x = backward ? s.out[0] : s.in[0],
+                          .y = backward ? s.in[0] : s.out[0],
+                          .window = a.window,
+                          .backward = backward};
+  if (a.depthwise || (!backward && (a.bias || a.relu || a.residual))) {
+    return std::nullopt;
+  }
+  for (const TensorDesc* const image : {&problem.x, &problem.y}) {
+    if (image->type != DataType::bf16 || image->layout != Layout::nhwc ||
+        image->shape[1] % tile_conv_channels != 0) {
+      return std::nullopt;
+    }
+  }
+  const auto block = tile_block(s.in[1], backward);
+  if (!block || problem.outs() % *block != 0) {
+    return std::nullopt;
+  }
+  problem.block = *block;
+  return problem;
 }
 
 // oneDNN's first convolutions have blocks of as many output channels as a vector has floats.
@@ -322,6 +374,44 @@ void add_few_channels_row(KernelTable& table, const Isa& isa) {
                                                                  : std::nullopt;
       },
       isa.avx512 ? Order::Acdb16a : Order::Acdb8a);
+}
+
+std::optional<Plan> plan_of(const Conv2d& op, const Signature& s, const Target& target) {
+  return plan_forward(op, s, target);
+}
+std::optional<Plan> plan_of(const Conv2dBackwardData& op, const Signature& s,
+                            const Target& target) {
+  return plan_backward_data(op, s, target);
+}
+
+// Adds our kernel for O, which is Conv2d or Conv2dBackwardData, where oneDNN's takes the images as
+// asked and weights in an order for tiles, so that the conversion of weights is the same with
+// either.
+template <class O>
+void add_tile_row(KernelTable& table, const Isa& isa, bool (*is_wanted)(const Window&)) {
+  constexpr bool backward = std::is_same_v<O, Conv2dBackwardData>;
+  const Target target{cpu_engine(), isa};
+  table.add<O>(
+      [target, is_wanted](const O& op, const Signature& request) -> std::optional<KernelSpec> {
+        if (!is_wanted(op.attributes.window)) {
+          return std::nullopt;
+        }
+        std::optional<KernelSpec> spec = detail::describe(
+            op, request, [&] { return plan_of(op, request, target); }, target.engine);
+        if (!spec || spec->in[0] != request.in[0] || spec->out != request.out) {
+          return std::nullopt;
+        }
+        const auto problem =
+            tile_problem(op.attributes, {.in = spec->in, .out = spec->out}, backward);
+        if (!problem || !TileConvolution(*problem).is_useful()) {
+          return std::nullopt;
+        }
+        spec->workspace = TileConvolution(*problem).workspace();
+        return spec;
+      },
+      [](const O& op, const Signature& s) {
+        return own_kernel(TileConvolution(tile_problem(op.attributes, s, backward).value()));
+      });
 }
 
 void add_direct_rows(KernelTable& table, const Isa& isa) {
@@ -343,6 +433,7 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
     add_bf16_gradient_row(table, isa);
   }
   if (isa.amx_bf16) {
+    add_tile_row<Conv2dBackwardData>(table, isa, has_stride);
     add_tile_gradient_row(table, isa);
   }
   add_direct_rows(table, isa);
@@ -363,7 +454,10 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
     add_bf16_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 pairs"}).table, isa);
   }
   if (isa.amx_bf16) {
-    add_tile_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 tiles"}).table, isa);
+    KernelTable& tiles = kinds.emplace_back(ConvCandidateRows{.name = "bf16 tiles"}).table;
+    add_tile_gradient_row(tiles, isa);
+    add_tile_row<Conv2d>(tiles, isa, any_window);
+    add_tile_row<Conv2dBackwardData>(tiles, isa, any_window);
   }
   return kinds;
 }

@@ -72,6 +72,33 @@ TEST(ConvChoiceOffers, HoldTilesForWeightGradientsOfBf16WhichTheRulesTake) {
   }
 }
 
+TEST(ConvChoiceOffers, HoldTilesForDataGradientsOfBf16WhichTheRulesTakeForStrides) {
+  if (!here().amx_bf16) {
+    GTEST_SKIP() << "this processor lacks amx_bf16";
+  }
+  const ConvCandidates candidates(here(), true);
+  for (const std::int64_t stride : {1, 2}) {
+    const layers::ConvAttributes a = window(3, stride);
+    const Shape x{2, 64, 12, 12}, y{2, 32, 12 / stride, 12 / stride};
+    const auto image = [](const Shape& shape) {
+      return TensorDesc{.shape = shape, .type = DataType::bf16, .layout = Layout::nhwc};
+    };
+    const Conv2dBackwardData op(a, x);
+    const Signature request{.in = {image(y), {.shape = {32, 64, 3, 3}}}, .out = {image(x)}};
+    EXPECT_THAT(offered(op, request), testing::IsSupersetOf({"bf16 tiles", "onednn nhwc"}));
+    const auto rules = candidates.rules().describe(op, request);
+    ASSERT_TRUE(rules);
+    EXPECT_EQ(rules->by, stride == 1 ? Provider::onednn : Provider::own);
+    const Signature forward{.in = {image(x), {.shape = {32, 64, 3, 3}}}, .out = {image(y)}};
+    EXPECT_THAT(offered(layers::Conv2d(a), forward), Contains("bf16 tiles"));
+    layers::ConvAttributes with_bias = a;
+    with_bias.bias = true;
+    Signature biased = forward;
+    biased.in.push_back({.shape = {32}});
+    EXPECT_THAT(offered(layers::Conv2d(with_bias), biased), Not(Contains("bf16 tiles")));
+  }
+}
+
 TEST(ConvChoiceOffers, HoldTheKernelOfTheRules) {
   const ConvCandidates candidates(here(), true);
   const Layer large(3, 1, 56);
