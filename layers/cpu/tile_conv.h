@@ -17,7 +17,7 @@ struct TileConvProblem {
   TensorDesc x, y;
   Window window;
   bool backward = false;
-  // Of the channels that are written: so many lie together in the weights. A multiple of 32 that
+  // How many of the channels that are written lie together in the weights: a multiple of 32 that
   // divides their number.
   std::int64_t block = tile_conv_channels;
 

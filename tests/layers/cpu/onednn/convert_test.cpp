@@ -107,6 +107,65 @@ TEST(Convert, ChangesBetweenTwoPackings) {
   EXPECT_EQ(test::unpack(table, other).data, w.data);
 }
 
+// Orders of weights in bf16 that oneDNN's kernels ask for.
+struct PairsCase {
+  std::string name;
+  Shape shape;
+  std::string from, to;  // packings
+};
+
+std::vector<PairsCase> pairs_cases() {
+  const Shape three{128, 64, 3, 3}, one{64, 96, 1, 1};
+  const std::string plain = "same ABcd16b16a";
+  return {
+      {"forward_64", three, plain, "same AcdB16b64a2b"},
+      {"forward_32", one, plain, "same AcdB16b32a2b"},
+      {"forward_64_taps_last", one, plain, "same ABcd16b64a2b"},
+      {"forward_64_pairs", {64, 32, 1, 1}, plain, "same AcdB64a2b"},
+      {"forward_16", three, plain, "same ABcd8b16a2b"},
+      {"backward_64", three, plain, "same BcdA16a64b2a"},
+      {"backward_32", one, plain, "same BcdA16a32b2a"},
+      {"backward_64_pairs", {32, 64, 2, 3}, plain, "same BcdA64b2a"},
+      {"backward_16", three, plain, "same ABcd8a16b2a"},
+      {"backward_16_inputs_first", three, plain, "same BAcd8a16b2a"},
+      {"dense_64", {64, 128}, "transposed AB16b64a", "transposed AB16b64a2b"},
+      {"dense_32", {96, 64}, "transposed AB16b32a", "transposed AB16b32a2b"},
+      {"dense_16_pairs", {96, 64}, "transposed AB16b64a", "transposed AB8b64a2b"},
+      {"dense_padded", {64, 41}, "transposed AB16b32a", "transposed AB16b32a2b"},
+  };
+}
+
+class PairsOfWeights : public testing::TestWithParam<PairsCase> {};
+
+TEST_P(PairsOfWeights, AreTheWeightsRounded) {
+  const PairsCase& pairs = GetParam();
+  const KernelTable table = table_of_conversions();
+  const Values w = random_values(pairs.shape, DataType::f32, 2);
+  std::int64_t elements = pairs.shape.elements();
+  if (pairs.name == "dense_padded") {
+    elements = 64 * 64;
+  }
+  const TensorDesc from = packed(pairs.shape, DataType::f32, pairs.from,
+                                 static_cast<std::size_t>(elements) * sizeof(float));
+  const TensorDesc to = packed(pairs.shape, DataType::bf16, pairs.to,
+                               static_cast<std::size_t>(elements) * sizeof(BFloat16));
+  if (effective_isa().avx512_bf16) {
+    const auto spec = table.describe(Convert(DataType::bf16), {{from}, {to}});
+    ASSERT_TRUE(spec);
+    EXPECT_EQ(spec->by, Provider::own);
+  }
+  const tests::HostTensor stored = test::pack(table, w, from);
+  const tests::HostTensor other = tests::converted(table, stored.view(), to);
+  std::vector<float> expected;
+  for (const float value : w.data) {
+    expected.push_back(to_float(to_bf16(value)));
+  }
+  EXPECT_EQ(test::unpack(table, other).data, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, PairsOfWeights, testing::ValuesIn(pairs_cases()),
+                         [](const auto& info) { return info.param.name; });
+
 TEST(Convert, RefusesAPackingThatItCannotRead) {
   const KernelTable table = table_of_conversions();
   const TensorDesc from{.shape = {4, 4}};
