@@ -38,7 +38,6 @@ ROWS = [
     ("layers/cpu/onednn/library.cpp", "", "tests/layers/cpu/choice_test.cpp"),
     ("layers/cpu/simd/loops_amx_bf16.cpp", "", "tests/layers/cpu/tile_gradient_test.cpp"),
     ("layers/cpu/simd/tile_conv_amx_bf16.cpp", "", "tests/layers/cpu/tile_conv_test.cpp"),
-    ("layers/cpu/simd/weight_pairs_avx512_bf16.cpp", "", "tests/layers/cpu/weight_pairs_test.cpp"),
     ("layers/cpu/alternatives/parallel_*.cpp", "", "tests/layers/cpu/threads_test.cpp"),
     ("data/images/simd/pixel_loops_*.cpp", "", "tests/data/images/resize_test.cpp"),
     ("data/images/alternatives/*.cpp", "public Codec", "tests/data/images/decoder_test.cpp"),

@@ -14,8 +14,8 @@ struct WeightOrders {
   // f32: [O / from_outs][..][16 inputs][from_outs].
   std::int64_t from_outs = 16;
   std::int64_t from_next_out = 0, from_next_in = 0, from_next_tap = 0;  // of whole blocks
-  // bf16: [..][pairs][together][2]. Of the kind of channels that is not paired, `together` lie side
-  // by side; a block of the paired kind has 2 * pairs channels.
+  // bf16: [..][pairs][together][2], with `together` channels of the kind that is not paired. A
+  // block of the paired kind has 2 * pairs channels.
   bool pairs_outputs = false;  // else inputs
   std::int64_t together = 16, pairs = 8;
   std::int64_t to_next_together = 0, to_next_pairs = 0, to_next_tap = 0;  // of whole blocks
