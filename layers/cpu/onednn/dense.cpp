@@ -1,11 +1,14 @@
 #include "layers/dense.h"
 
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/onednn/relu.h"
+#include "layers/cpu/own_kernel.h"
 #include "layers/cpu/rows.h"
+#include "layers/cpu/tile_dense.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -87,9 +90,76 @@ std::optional<Plan> plan_backward_weights(const DenseBackwardWeights& op, const 
   return make_plan(request, primitive, {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
 }
 
+// Returns f32 weights in the order of our kernels, which is one of oneDNN's: [M/64][K][64].
+TensorDesc slabs_of_weights(const Shape& w) {
+  const TensorDesc desc{.shape = w};
+  return tensor_desc(desc,
+                     {any_order(desc, transposed).get_dims(), onednn_type(desc.type),
+                      dnnl::memory::format_tag::AB16b64a},
+                     transposed)
+      .value();
+}
+
+TileDenseProblem tile_problem(const Dense& op, const Signature& s) {
+  return {.rows = s.in[0].shape[0],
+          .ins = s.in[1].shape[0],
+          .outs = s.in[1].shape[1],
+          .bias = op.attributes.bias,
+          .relu = op.attributes.relu};
+}
+TileDenseProblem tile_problem(const DenseBackwardData& /*op*/, const Signature& s) {
+  return {.rows = s.in[0].shape[0], .ins = s.in[1].shape[0], .outs = s.in[1].shape[1]};
+}
+TileDenseProblem tile_problem(const DenseBackwardWeights& op, const Signature& s) {
+  return {.rows = s.in[0].shape[0],
+          .ins = s.out[0].shape[0],
+          .outs = s.out[0].shape[1],
+          .bias = op.attributes.bias};
+}
+
+TileDenseForward tile_work(const Dense& op, const Signature& s) {
+  return TileDenseForward(tile_problem(op, s));
+}
+TileDenseBackwardData tile_work(const DenseBackwardData& op, const Signature& s) {
+  return TileDenseBackwardData(tile_problem(op, s));
+}
+TileDenseBackwardWeights tile_work(const DenseBackwardWeights& op, const Signature& s) {
+  return {tile_problem(op, s), loops_for(effective_isa())};
+}
+
+// Adds our kernels of one op for a few rows in bf16 and weights of so many bytes that no cache
+// holds them.
+template <class O>
+void add_tile_row(KernelTable& table) {
+  table.add<O>(
+      [](const O& op, const Signature& request) -> std::optional<KernelSpec> {
+        constexpr std::int64_t min_weights = 1 << 20;
+        const TileDenseProblem problem = tile_problem(op, request);
+        if (request.in[0].type != DataType::bf16 || !problem.is_supported() ||
+            problem.ins * problem.outs < min_weights) {
+          return std::nullopt;
+        }
+        KernelSpec spec = as_requested(request, tile_work(op, request).workspace());
+        for (auto* side : {&spec.in, &spec.out}) {
+          for (TensorDesc& desc : *side) {
+            desc = {.shape = desc.shape, .type = desc.type};
+          }
+        }
+        TensorDesc& w = std::is_same_v<O, DenseBackwardWeights> ? spec.out[0] : spec.in[1];
+        w = slabs_of_weights(w.shape);
+        return spec;
+      },
+      [](const O& op, const Signature& s) { return own_kernel(tile_work(op, s)); });
+}
+
 }  // namespace
 
 void add_dense_rows(KernelTable& table, const Isa& isa) {
+  if (isa.amx_bf16) {
+    add_tile_row<Dense>(table);
+    add_tile_row<DenseBackwardData>(table);
+    add_tile_row<DenseBackwardWeights>(table);
+  }
   add_primitive<Dense>(table, isa, plan_forward);
   add_primitive<DenseBackwardData>(table, isa, plan_backward_data);
   add_primitive<DenseBackwardWeights>(table, isa, plan_backward_weights);
