@@ -27,12 +27,18 @@ DataType compute_type(DataType request, const Isa& isa) {
 
 TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }
 
-Forward forward_of(const TensorDesc& x, const TensorDesc& w, const TensorDesc& y,
-                   const dnnl::memory::desc& bias, const dnnl::primitive_attr& attributes,
-                   const dnnl::engine& engine) {
-  return {engine,         dnnl::prop_kind::forward_training,
-          memory_desc(x), any_order(w, transposed),
-          bias,           memory_desc(y),
+struct Matrices {
+  const TensorDesc &x, &w, &y;
+};
+
+Forward forward_of(const Matrices& m, const dnnl::memory::desc& bias,
+                   const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+  return {engine,
+          dnnl::prop_kind::forward_training,
+          memory_desc(m.x),
+          any_order(m.w, transposed),
+          bias,
+          memory_desc(m.y),
           attributes};
 }
 
@@ -54,7 +60,7 @@ std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const Targ
     attributes.set_post_ops(after);
   }
   const Forward primitive =
-      forward_of(request.in[0], request.in[1], request.out[0], bias, attributes, target.engine);
+      forward_of({request.in[0], request.in[1], request.out[0]}, bias, attributes, target.engine);
   return make_plan(request, primitive, std::move(in), {{DNNL_ARG_DST}});
 }
 
@@ -63,7 +69,7 @@ std::optional<Plan> plan_backward_data(const DenseBackwardData& /*op*/, const Si
   const DataType type = compute_type(s.in[0].type, target.isa);
   const TensorDesc dy = matrix(s.in[0].shape, type), w = matrix(s.in[1].shape, type),
                    dx = matrix(s.out[0].shape, type);
-  const Forward hint = forward_of(dx, w, dy, {}, user_scratchpad(), target.engine);
+  const Forward hint = forward_of({dx, w, dy}, {}, user_scratchpad(), target.engine);
   const BackwardData primitive(target.engine, memory_desc(dx), any_order(w, transposed),
                                memory_desc(dy), hint, user_scratchpad());
   return make_plan({.in = {dy, w}, .out = {dx}}, primitive,
@@ -84,7 +90,7 @@ std::optional<Plan> plan_backward_weights(const DenseBackwardWeights& op, const 
     dbias = memory_desc(request.out[1]);
   }
   const Forward hint =
-      forward_of(x, matrix(dw.shape, type), dy, {}, user_scratchpad(), target.engine);
+      forward_of({x, matrix(dw.shape, type), dy}, {}, user_scratchpad(), target.engine);
   const BackwardWeights primitive(target.engine, memory_desc(x), any_order(dw, transposed), dbias,
                                   memory_desc(dy), hint, user_scratchpad());
   return make_plan(request, primitive, {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
