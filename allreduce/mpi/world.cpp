@@ -300,38 +300,44 @@ void MpiWorld::throw_if_notified() {
 }
 
 // A rank may have ended because of a notice that is still on its way to this rank.
-void MpiWorld::wait_for_last_notice() {
+bool MpiWorld::last_notice_comes() {
   constexpr std::chrono::milliseconds longest{300};
   const Clock::time_point start = Clock::now();
   do {
     receive_notices();
-    throw_if_notified();
+    if (received_) {
+      return true;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (Clock::now() - start < longest);
+  return false;
 }
 
 void MpiWorld::check_peers() {
   const auto turn = lock();
   receive_notices();
-  check_received();
+  check_received(Caller::any);
 }
 
 void MpiWorld::check_waiting() {
   const auto turn = lock();
   receive_notices();
   if (!defers_notice()) {
-    check_received();
+    check_received(Caller::wait);
   }
 }
 
 // Notices come first, because they tell more than the end of a process does.
-void MpiWorld::check_received() {
+void MpiWorld::check_received(Caller caller) {
   constexpr std::size_t checks_per_round = 16;  // of local processes, in turn
   throw_if_notified();
   for (std::size_t checks = 0; checks < std::min(local_peers_.size(), checks_per_round); ++checks) {
     auto& [other, process] = local_peers_[next_check_++ % local_peers_.size()];
     if (process.ended()) {
-      wait_for_last_notice();
+      if (last_notice_comes() && caller == Caller::wait && defers_notice()) {
+        return;
+      }
+      throw_if_notified();
       lost_contact(other, "process " + std::to_string(process.process()) + " has ended");
     }
     if (process.stopped() > options_.heartbeat_timeout) {

@@ -74,10 +74,11 @@ class MpiWorld final : public World {
   // Returns whether a wait goes on although a notice has come, for a few checks: what was sent
   // before the notice may tell this rank why the run ends.
   bool defers_notice();
-  void check_waiting();   // as check_peers(), in a wait
-  void check_received();  // as check_peers(), without receiving notices
+  enum class Caller : bool { any, wait };
+  void check_waiting();                // as check_peers(), in a wait
+  void check_received(Caller caller);  // as check_peers(), without receiving notices
   void throw_if_notified();
-  void wait_for_last_notice();
+  bool last_notice_comes();
   void check_heartbeats();
   void watch_peers();
   void stop_calling_mpi();

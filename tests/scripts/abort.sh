@@ -30,6 +30,11 @@ gathered=$(grep -c '^rank [01] has gathered$' <<<"$said")
   echo "$gathered of 2 ranks take what was sent before a notice: $said"
   exit 1
 }
+said=$(says 2 TakesWhatWasSentByAProcessThatHasEnded)
+grep -q '^rank 1 has gathered$' <<<"$said" || {
+  echo "what a process sent before it ended is lost: $said"
+  exit 1
+}
 said=$(says 3 NamesNoRankInACollectiveOfMpi)
 blamed=$(grep -c 'blames -1: a rank is lost, and nothing tells which one: nothing from it for' <<<"$said")
 ((blamed == 2)) || {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "allreduce/mpi/abort_notice.h"
@@ -23,6 +25,7 @@ constexpr int large = 1 << 20;  // bytes; MPI copies smaller messages at once
 std::atomic<int> notices_sent{0};                 // notices sent by this rank
 std::atomic<const char*> large_message{nullptr};  // the last large message that was handed to MPI
 std::atomic<bool> hides_messages{false};          // from this rank, until it has found a notice
+std::atomic<pid_t> hides_notices_of{0};           // until 100 ms after that process has ended
 
 // Returns the message as it was when the caller handed it to MPI.
 std::string& large_text() {
@@ -47,6 +50,15 @@ extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to,
 // Replaces MPI's function likewise: messages other than notices stay unseen while they are hidden.
 extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
   const int code = PMPI_Iprobe(from, tag, comm, found, status);
+  if (hides_notices_of != 0) {
+    static std::chrono::steady_clock::time_point alive;
+    const auto now = std::chrono::steady_clock::now();
+    alive = ::kill(hides_notices_of, 0) == 0 ? now : alive;
+    if (now - alive < std::chrono::milliseconds(100)) {
+      *found = 0;
+      return code;
+    }
+  }
   if (tag == cnn::allreduce::abort_tag) {
     hides_messages = hides_messages && *found == 0;
   } else if (hides_messages) {
@@ -127,6 +139,34 @@ TEST(AbortOverMpi, TakesWhatWasSentBeforeTheNotice) {
   }
   set_mark(std::to_string(world.rank()));
   wait_for_marks(world.ranks());
+  std::_Exit(EXIT_SUCCESS);
+}
+
+// Rank 1 sees the end of rank 0's process before its notice.
+TEST(AbortOverMpi, TakesWhatWasSentByAProcessThatHasEnded) {
+  if (tests::aborting_in() == nullptr) {
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
+  }
+  World& world = tests::this_world();
+  if (world.rank() == 0) {
+    std::ofstream(mark("process")) << ::getpid();
+    set_mark("written");
+    world.gather("a");
+    world.abort(0, "rank 0 fails after all have its text");
+    std::_Exit(EXIT_SUCCESS);
+  }
+  std::signal(SIGTERM, SIG_IGN);  // mpirun's, when rank 0 has left
+  soon([] { return is_marked("written"); });
+  pid_t process = 0;
+  std::ifstream(mark("process")) >> process;
+  hides_notices_of = process;
+  hides_messages = true;
+  try {
+    world.gather("b");
+    std::cerr << "rank 1 has gathered\n" << std::flush;
+  } catch (const PeerLost& lost) {
+    std::cerr << std::string(lost.what()) + "\n" << std::flush;
+  }
   std::_Exit(EXIT_SUCCESS);
 }
 
