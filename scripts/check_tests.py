@@ -38,6 +38,7 @@ ROWS = [
     ("layers/cpu/onednn/library.cpp", "", "tests/layers/cpu/choice_test.cpp"),
     ("layers/cpu/simd/loops_amx_bf16.cpp", "", "tests/layers/cpu/tile_gradient_test.cpp"),
     ("layers/cpu/simd/tile_dense_amx_bf16.cpp", "", "tests/layers/cpu/tile_dense_test.cpp"),
+    ("layers/cpu/simd/tile_lines_amx_bf16.cpp", "", "tests/layers/cpu/tile_lines_test.cpp"),
     ("layers/cpu/simd/tile_conv_amx_bf16.cpp", "", "tests/layers/cpu/tile_conv_test.cpp"),
     ("layers/cpu/alternatives/parallel_*.cpp", "", "tests/layers/cpu/threads_test.cpp"),
     ("data/images/simd/pixel_loops_*.cpp", "", "tests/data/images/resize_test.cpp"),

@@ -14,6 +14,7 @@
 #include "layers/cpu/rows.h"
 #include "layers/cpu/tile_conv.h"
 #include "layers/cpu/tile_gradient.h"
+#include "layers/cpu/tile_lines.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -311,6 +312,22 @@ void add_tile_gradient_row(KernelTable& table, const Isa& isa) {
                                             bf16_problem<TileGradientProblem, Layout::nhwc>);
 }
 
+void add_tile_lines_row(KernelTable& table, const Isa& isa) {
+  add_own_gradient_row<TileLinesWeightsGradient>(
+      table, isa,
+      [](const Conv2dBackwardWeights& op, const Signature& s) -> std::optional<TileLinesProblem> {
+        const TileLinesProblem problem{
+            .x = s.in[0], .y = s.in[1], .window = op.attributes.window, .bias = op.attributes.bias};
+        for (const TensorDesc& image : s.in) {
+          if (image.type != DataType::bf16 || image.layout != Layout::nhwc || image.pitch != 0) {
+            return std::nullopt;
+          }
+        }
+        return !op.attributes.depthwise && problem.is_supported() ? std::optional(problem)
+                                                                  : std::nullopt;
+      });
+}
+
 // Returns how many written channels lie together in oneDNN's order of weights for tiles; nothing
 // for another order. It has two names for one order of whole blocks, one for each depth.
 std::optional<std::int64_t> tile_block(const TensorDesc& weights, bool backward) {
@@ -435,6 +452,7 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (isa.amx_bf16) {
     add_tile_row<Conv2dBackwardData>(table, isa, has_stride);
     add_tile_gradient_row(table, isa);
+    add_tile_lines_row(table, isa);
   }
   add_direct_rows(table, isa);
 }
@@ -456,6 +474,7 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
   if (isa.amx_bf16) {
     KernelTable& tiles = kinds.emplace_back(ConvCandidateRows{.name = "bf16 tiles"}).table;
     add_tile_gradient_row(tiles, isa);
+    add_tile_lines_row(tiles, isa);
     add_tile_row<Conv2d>(tiles, isa, any_window);
     add_tile_row<Conv2dBackwardData>(tiles, isa, any_window);
   }

@@ -27,6 +27,7 @@ struct GradientCase {
 
   Shape y() const { return {x[0], filters, window.output_h(x[2]), window.output_w(x[3])}; }
   std::int64_t taps() const { return window.kernel_h * window.kernel_w; }
+  std::int64_t in_blocks() const { return (x[1] + 15) / 16; }
   template <class Problem>
   Problem problem(Layout layout) const {
     return {.x = {.shape = x, .type = DataType::bf16, .layout = layout},
@@ -105,7 +106,7 @@ struct GradientRun {
   explicit GradientRun(const GradientCase& gradient_case)
       : x(draws({gradient_case.x.elements()}, DataType::f32, 1)),
         dy(draws({gradient_case.y().elements()}, DataType::f32, 2)),
-        dw(constant({gradient_case.filters * gradient_case.x[1] * gradient_case.taps()},
+        dw(constant({gradient_case.filters * gradient_case.in_blocks() * 16 * gradient_case.taps()},
                     std::nanf(""))),
         bias(constant({gradient_case.filters}, std::nanf(""))) {
     round_to(DataType::bf16, x.view());
@@ -185,7 +186,7 @@ inline double worst_of_tap(const GradientCase& gradient_case, const GradientRun&
                static_cast<double>(dy[place(gradient_case.y(), layout, dy_pixel, o)]);
       });
       const std::int64_t tile =
-          (o / 16 * (gradient_case.x[1] / 16) + i / 16) * gradient_case.taps() + tap;
+          (o / 16 * gradient_case.in_blocks() + i / 16) * gradient_case.taps() + tap;
       const float got = dw[static_cast<std::size_t>((tile * 16 + i % 16) * 16 + o % 16)];
       worst = std::max(worst, distance(got, sum));
     }

@@ -99,6 +99,22 @@ TEST(ConvChoiceOffers, HoldTilesForDataGradientsOfBf16WhichTheRulesTakeForStride
   }
 }
 
+TEST(ConvChoiceOffers, HoldTilesForTheWeightGradientOfAFirstConvolutionInBf16) {
+  if (!here().amx_bf16) {
+    GTEST_SKIP() << "this processor lacks amx_bf16";
+  }
+  const layers::ConvAttributes a = window(7, 2);
+  const TensorDesc x{.shape = {2, 3, 28, 28}, .type = DataType::bf16, .layout = Layout::nhwc};
+  const TensorDesc y{.shape = {2, 64, 14, 14}, .type = DataType::bf16, .layout = Layout::nhwc};
+  const layers::Conv2dBackwardWeights op(a, {64, 3, 7, 7});
+  const Signature request{.in = {x, y}, .out = {{.shape = {64, 3, 7, 7}}}};
+  EXPECT_THAT(offered(op, request), testing::IsSupersetOf({"bf16 tiles", "onednn nhwc"}));
+  const ConvCandidates candidates(here(), true);
+  const auto rules = candidates.rules().describe(op, request);
+  ASSERT_TRUE(rules);
+  EXPECT_EQ(rules->by, Provider::own);
+}
+
 TEST(ConvChoiceOffers, HoldTheKernelOfTheRules) {
   const ConvCandidates candidates(here(), true);
   const Layer large(3, 1, 56);
