@@ -1,7 +1,9 @@
 #include <cstdint>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/amx_tiles.h"
 #include "layers/cpu/simd/tile_gradient.h"
+#include "layers/cpu/simd/zipped_words.h"
 
 // The compiler flags of this file enable its instruction set. The intrinsics of tiles name
 // registers by literals: 0 to 3 hold sums, 4 and 5 inputs, 6 and 7 gradients of outputs.
@@ -9,14 +11,6 @@ namespace cnn::layers::cpu {
 namespace {
 
 using Word = std::uint16_t;
-
-// The memory format of a configuration of the tiles.
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-constexpr TileShapes full_tiles;
 
 // The steps whose rows of two blocks of inputs take half of a first-level cache.
 constexpr std::int64_t max_steps_of_chunk = 12;
@@ -98,10 +92,7 @@ __m256i load_block(const Word* from) {
 }
 
 void pack_pairs(const TilePack& pack) {
-  alignas(64) static constexpr Word order[32]{0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                              21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                              11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i zip = _mm512_load_si512(order);
+  const __m512i zip = _mm512_load_si512(zipped_words.order);
   for (std::int64_t step = 0; step < pack.steps; ++step) {
     Pixels pixels(pack, step);
     Word* to = pack.to + step * tile_words;

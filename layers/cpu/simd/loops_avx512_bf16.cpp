@@ -5,6 +5,7 @@
 #include "layers/cpu/simd/bf16_gradient_loops.h"
 #include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
+#include "layers/cpu/simd/zipped_words.h"
 
 // The compiler flags of this file enable its instruction set.
 namespace cnn::layers::cpu {
@@ -52,10 +53,7 @@ struct Avx512Bf16 : Avx512Vector<Avx512Bf16> {
                            : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   }
   static Pairs zip(__m512i both) {
-    alignas(64) static constexpr std::uint16_t order[32]{0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                         21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                         11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    return _mm512_permutexvar_epi16(_mm512_load_si512(order), both);
+    return _mm512_permutexvar_epi16(_mm512_load_si512(zipped_words.order), both);
   }
 };
 

@@ -2,20 +2,13 @@
 #include <cstdint>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/amx_tiles.h"
 #include "layers/cpu/simd/tile_conv.h"
 
 // The compiler flags of this file enable its instruction set. The intrinsics of tiles name
 // registers by literals: 0 to 3 hold sums, 4 and 5 positions, 6 and 7 weights.
 namespace cnn::layers::cpu {
 namespace {
-
-// The memory format of a configuration of the tiles.
-struct alignas(64) TileConvShapes {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-constexpr TileConvShapes conv_tiles;
 
 constexpr std::int64_t half = 16;          // the rows of a tile, and its columns of f32
 constexpr std::int64_t words_of_row = 32;  // of bf16
@@ -71,7 +64,7 @@ void store_step(const TileConv& conv, const std::int32_t* pixels, std::int64_t o
 
 void multiply(const TileConv& conv) {
   alignas(64) Sums sums;
-  _tile_loadconfig(&conv_tiles);
+  _tile_loadconfig(&full_tiles);
   for (std::int64_t out = conv.first_out; out < conv.end_out; out += tile_conv_channels) {
     const std::uint16_t* const w = conv.w + out / conv.block * conv.w_block + out % conv.block * 2;
     for (std::int64_t step = 0; step < conv.steps; ++step) {

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/amx_tiles.h"
 #include "layers/cpu/simd/tile_dense.h"
+#include "layers/cpu/simd/zipped_words.h"
 
 // The compiler flags of this file enable its instruction set. The intrinsics of tiles name
 // registers by literals: 0 to 3 hold sums, 4 and 5 the first factor, 6 and 7 the second.
@@ -9,14 +11,6 @@ namespace cnn::layers::cpu {
 namespace {
 
 using Word = std::uint16_t;
-
-// The memory format of a configuration of the tiles.
-struct alignas(64) DenseTileShapes {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-constexpr DenseTileShapes dense_tiles;
 
 constexpr std::int64_t side = 16, line = 32, words = side * line;  // of a tile
 constexpr std::int64_t line_bytes = 64, slab_bytes = dense_slab * 4;
@@ -40,10 +34,7 @@ void prefetch_row(const float* row) {
 
 // Rounds 32 inputs of a slab to four tiles of [16 pairs of inputs][16 outputs][2].
 void round_pairs(const float* w, Word* to) {
-  alignas(64) static constexpr Word order[32]{0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                              21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                              11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i zip = _mm512_load_si512(order);
+  const __m512i zip = _mm512_load_si512(zipped_words.order);
   for (std::int64_t pair = 0; pair < side; ++pair, w += 2 * dense_slab) {
     prefetch_row(w + ahead);
     prefetch_row(w + ahead + dense_slab);
@@ -101,7 +92,7 @@ __m512 finished(const TileDenseSlab& slab, const float* sums, std::int64_t out) 
 void forward(const TileDenseSlab& slab) {
   alignas(64) Word w[steps_of_chunk * 4 * words];
   alignas(64) float sums[max_dense_tiles * dense_rows * dense_slab];
-  _tile_loadconfig(&dense_tiles);
+  _tile_loadconfig(&full_tiles);
   for (std::int64_t first = 0; first < slab.steps; first += steps_of_chunk) {
     const std::int64_t steps = std::min(steps_of_chunk, slab.steps - first);
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -171,7 +162,7 @@ void multiply_rows(const Word* w, const Word* dy, std::int64_t row_tiles) {
 void backward(const TileDenseData& data) {
   alignas(64) Word w[2 * words];
   alignas(64) float sums[max_dense_tiles][side * side];
-  _tile_loadconfig(&dense_tiles);
+  _tile_loadconfig(&full_tiles);
   for (std::int64_t block = 0; block < data.blocks; ++block) {
     const float* const first = data.w + block * side * dense_slab;
     _tile_zero(0);
@@ -197,7 +188,7 @@ void backward(const TileDenseData& data) {
 
 void gradient(const TileDenseGradient& all) {
   alignas(64) float sums[side * dense_slab];
-  _tile_loadconfig(&dense_tiles);
+  _tile_loadconfig(&full_tiles);
   const std::int64_t next_out = all.steps * words;
   for (std::int64_t block = 0; block < all.blocks; ++block) {
     _tile_zero(0);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/amx_tiles.h"
 #include "layers/cpu/simd/tile_lines.h"
 
 // The compiler flags of this file enable its instruction set. The intrinsics of tiles name
@@ -9,14 +10,6 @@ namespace cnn::layers::cpu {
 namespace {
 
 using Word = std::uint16_t;
-
-// The memory format of a configuration of the tiles.
-struct alignas(64) LineTileShapes {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-constexpr LineTileShapes line_tiles;
 
 constexpr std::int64_t side = 16, tile_bytes = 64, tile_floats = side * side;
 constexpr std::int64_t words_of_tile = side * line_step;
@@ -115,7 +108,7 @@ void multiply_blocks(const TileLinesGradient& all, std::int64_t line, std::int64
 }
 
 void multiply(const TileLinesGradient& all) {
-  _tile_loadconfig(&line_tiles);
+  _tile_loadconfig(&full_tiles);
   for (std::int64_t line = 0; line < all.line_blocks; line += 2) {
     for (std::int64_t out = 0; out < all.out_blocks; out += 2) {
       if (all.line_blocks - line > 1) {

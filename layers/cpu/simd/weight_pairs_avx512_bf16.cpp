@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "layers/cpu/simd/weight_pairs.h"
+#include "layers/cpu/simd/zipped_words.h"
 
 // The compiler flags of this file enable its instruction set.
 namespace cnn::layers::cpu {
@@ -16,10 +17,7 @@ void store(const WeightBlock& block, std::int64_t line, __m512i pairs) {
 }
 
 void pair_inputs(const WeightBlock& block) {
-  alignas(64) static constexpr std::uint16_t order[32]{0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                       21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                       11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i zip = _mm512_load_si512(order);
+  const __m512i zip = _mm512_load_si512(zipped_words.order);
 #pragma GCC unroll 8
   for (std::int64_t pair = 0; pair < 8; ++pair) {
     const float* const row = block.from + 2 * pair * block.from_row;

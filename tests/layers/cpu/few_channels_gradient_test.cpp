@@ -49,14 +49,6 @@ struct FewChannelsCase {
 // The first convolutions of ResNet, AlexNet and VGG, and shapes at the edges of the loops: rows in
 // two pieces, windows outside the image, panels that are cut.
 std::vector<FewChannelsCase> few_channels_cases() {
-  constexpr Window seven{.kernel_h = 7,
-                         .kernel_w = 7,
-                         .stride_h = 2,
-                         .stride_w = 2,
-                         .pad_top = 2,
-                         .pad_bottom = 3,
-                         .pad_left = 2,
-                         .pad_right = 3};
   const Window eleven = square(11, 4, 0), three = square(3, 1, 1);
   constexpr Window uneven{.kernel_h = 5,
                           .kernel_w = 2,
@@ -67,8 +59,8 @@ std::vector<FewChannelsCase> few_channels_cases() {
                           .pad_left = 1,
                           .pad_right = 4};
   return {
-      {"resnet", {2, 3, 64, 62}, 64, seven},
-      {"resnet_blocks", {2, 3, 64, 62}, 64, seven, Layout::nchw, Layout::nchw16c},
+      {"resnet", {2, 3, 64, 62}, 64, first_window()},
+      {"resnet_blocks", {2, 3, 64, 62}, 64, first_window(), Layout::nchw, Layout::nchw16c},
       {"alexnet", {3, 3, 67, 75}, 64, eleven},
       {"vgg", {2, 3, 33, 34}, 48, three, Layout::nchw, Layout::nhwc},
       {"two_pieces_of_a_row", {1, 3, 5, 139}, 32, three},

@@ -19,4 +19,27 @@ inline layers::Window square(std::int64_t kernel, std::int64_t stride, std::int6
           .pad_right = pad};
 }
 
+// The window of ResNet's and GoogLeNet's first convolution on images of an even size.
+inline layers::Window first_window() {
+  return {.kernel_h = 7,
+          .kernel_w = 7,
+          .stride_h = 2,
+          .stride_w = 2,
+          .pad_top = 2,
+          .pad_bottom = 3,
+          .pad_left = 2,
+          .pad_right = 3};
+}
+
+// A row of seven, with a stride of the rows alone.
+inline layers::Window row_of_seven() {
+  return {.kernel_h = 1, .kernel_w = 7, .stride_h = 2, .pad_left = 3, .pad_right = 3};
+}
+
+// Three by three with a stride, as TensorFlow pads it on images of an even size.
+inline layers::Window padded_after() {
+  return {
+      .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1};
+}
+
 }  // namespace cnn::tests

@@ -55,19 +55,8 @@ std::vector<TileConvCase> tile_conv_cases() {
       {"three_strided_valid", {2, 32, 12, 9}, 32, square(3, 2, 0)},
       {"three_with_pitch", {2, 32, 8, 8}, 64, square(3, 2, 1), 32, 32},
       {"five_strided", {2, 32, 13, 13}, 32, square(5, 2, 2)},
-      {"row_of_seven",
-       {2, 32, 9, 9},
-       32,
-       {.kernel_h = 1, .kernel_w = 7, .stride_h = 2, .pad_left = 3, .pad_right = 3}},
-      {"pad_after_alone",
-       {1, 32, 8, 8},
-       32,
-       {.kernel_h = 3,
-        .kernel_w = 3,
-        .stride_h = 2,
-        .stride_w = 2,
-        .pad_bottom = 1,
-        .pad_right = 1}},
+      {"row_of_seven", {2, 32, 9, 9}, 32, row_of_seven()},
+      {"pad_after_alone", {1, 32, 8, 8}, 32, padded_after()},
   };
 }
 

@@ -22,15 +22,7 @@ GradientKernel tile_lines() {
 // The first convolutions of ResNet, AlexNet, VGG and Inception, and shapes at the edges of the
 // loops: windows outside of the image, pixels that no window meets, bands and lines that end early.
 std::vector<GradientCase> first_convolutions() {
-  const Window seven{.kernel_h = 7,
-                     .kernel_w = 7,
-                     .stride_h = 2,
-                     .stride_w = 2,
-                     .pad_top = 2,
-                     .pad_bottom = 3,
-                     .pad_left = 2,
-                     .pad_right = 3};
-  return {{"resnet", {2, 3, 30, 70}, 64, seven},
+  return {{"resnet", {2, 3, 30, 70}, 64, first_window()},
           {"alexnet", {2, 3, 47, 47}, 64, square(11, 4, 0), true},
           {"vgg", {2, 3, 20, 40}, 64, square(3, 1, 1), true},
           {"inception", {3, 3, 31, 31}, 32, square(3, 2, 0)},
