@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// What the loops with matrix tiles (Intel AMX) share: constants alone, since each file that
+// Holds what the loops with matrix tiles (Intel AMX) share: constants alone, since each file that
 // includes it is compiled for its own instruction set.
 namespace cnn::layers::cpu {
 
