@@ -183,7 +183,8 @@ Backend make(const Config& config) {
     add_cpu_tuning(config, processor, team.threads, backend);
   }
   add_reference(backend.kernels);
-  layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
+  layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd,
+                                             .weights_change = !config.mode.forward_only});
   backend.processors = {
       .threads = team.threads, .cpus = team.cpus, .caches = cache_bytes(team.cpus)};
   backend.instruction_sets = layers::cpu::to_string(isa);

@@ -47,7 +47,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   // Add a line here with each file that defines such a function.
   add_narrow_dense_rows(table);
   add_half_convert_rows(table);
-  add_library_rows(table, choice.isa);
+  add_library_rows(table, choice);
   add_lrn_rows(table);
   add_lrn_within_rows(table);
   add_stale_gradient_rows(table);

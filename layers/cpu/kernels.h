@@ -11,6 +11,9 @@ struct KernelChoice {
   // only describe: kernels that need those sets cannot run.
   Isa isa = effective_isa();
   bool winograd = true;  // convolutions with fewer operations, where that is faster
+  // Whether weights change between steps. If not, a pass converts them once and for all, and
+  // kernels that convert them as they read them would read more.
+  bool weights_change = true;
 };
 
 // Adds the fast CPU kernels: oneDNN's and our own. Ops without a row, and signatures that no row

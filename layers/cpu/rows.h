@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layers/cpu/isa.h"
+#include "layers/cpu/kernels.h"
 #include "layers/cpu/simd/loops.h"
 #include "runtime/kernel.h"
 
@@ -14,12 +15,12 @@
 namespace cnn::layers::cpu {
 
 // Adds all of oneDNN's rows, or their substitutes in a build without oneDNN.
-void add_library_rows(KernelTable& table, const Isa& isa);
+void add_library_rows(KernelTable& table, const KernelChoice& choice);
 
 // Rows of oneDNN: Conv2d and Dense with their two gradients, AveragePool with its gradient and that
 // of MaxPool, Convert.
 void add_conv_rows(KernelTable& table, const Isa& isa = effective_isa());
-void add_dense_rows(KernelTable& table, const Isa& isa = effective_isa());
+void add_dense_rows(KernelTable& table, const KernelChoice& choice = {});
 void add_pool_rows(KernelTable& table, const Isa& isa = effective_isa());
 void add_convert_rows(KernelTable& table);
 

@@ -64,7 +64,7 @@ std::vector<LibraryVersion> library_versions() { return {}; }
 
 std::vector<ConvCandidateRows> library_conv_candidates(const Isa& /*isa*/) { return {}; }
 
-void add_library_rows(KernelTable& table, const Isa& /*isa*/) {
+void add_library_rows(KernelTable& table, const KernelChoice& /*choice*/) {
   table.add<Convert>(describe_convert, [](const Convert& /*op*/, const Signature& /*signature*/) {
     return own_kernel(convert);
   });

@@ -160,8 +160,9 @@ void add_tile_row(KernelTable& table) {
 
 }  // namespace
 
-void add_dense_rows(KernelTable& table, const Isa& isa) {
-  if (isa.amx_bf16) {
+void add_dense_rows(KernelTable& table, const KernelChoice& choice) {
+  const Isa& isa = choice.isa;
+  if (isa.amx_bf16 && choice.weights_change) {
     add_tile_row<Dense>(table);
     add_tile_row<DenseBackwardData>(table);
     add_tile_row<DenseBackwardWeights>(table);

@@ -106,10 +106,10 @@ std::vector<LibraryVersion> library_versions() {
   return {{"oneDNN", std::move(version)}};
 }
 
-void add_library_rows(KernelTable& table, const Isa& isa) {
-  add_conv_rows(table, isa);
-  add_dense_rows(table, isa);
-  add_pool_rows(table, isa);
+void add_library_rows(KernelTable& table, const KernelChoice& choice) {
+  add_conv_rows(table, choice.isa);
+  add_dense_rows(table, choice);
+  add_pool_rows(table, choice.isa);
   add_convert_rows(table);
 }
 

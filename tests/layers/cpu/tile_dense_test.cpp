@@ -244,12 +244,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TileDense, testing::ValuesIn(dense_tile_cases()
 
 // The rules take it for large weights and up to 64 rows of bf16.
 TEST(TileDenseRows, AreForLargeWeightsAndFewRows) {
-  layers::cpu::Isa isa = layers::cpu::effective_isa();
-  if (!isa.amx_bf16) {
+  if (!layers::cpu::effective_isa().amx_bf16) {
     GTEST_SKIP() << "this processor lacks amx_bf16";
   }
-  KernelTable table;
-  layers::cpu::add_dense_rows(table, isa);
+  KernelTable table, frozen;
+  layers::cpu::add_dense_rows(table);
+  layers::cpu::add_dense_rows(frozen, {.weights_change = false});
   const auto provider = [&](std::int64_t rows, std::int64_t ins, std::int64_t outs, DataType type) {
     const TensorDesc x{.shape = {rows, ins}, .type = type}, y{.shape = {rows, outs}, .type = type};
     const TensorDesc w{.shape = {ins, outs}};
@@ -270,6 +270,11 @@ TEST(TileDenseRows, AreForLargeWeightsAndFewRows) {
   EXPECT_EQ(provider(8, 1024, 1001, DataType::bf16), onednn);
   EXPECT_EQ(provider(8, 512, 512, DataType::bf16), onednn);
   EXPECT_EQ(provider(8, 1024, 1024, DataType::f32), onednn);
+  const TensorDesc x{.shape = {8, 1024}, .type = DataType::bf16};
+  const auto spec = frozen.describe(layers::Dense({.bias = false}),
+                                    {.in = {x, {.shape = {1024, 1024}}}, .out = {x}});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(spec->by, Provider::onednn) << "weights in bf16, which are converted once";
 }
 
 }  // namespace
