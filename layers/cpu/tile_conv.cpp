@@ -17,7 +17,7 @@ constexpr std::int64_t max_bytes_of_image = 8 << 20;
 // Rows of a power of two of bytes would compete for the same sets of a cache.
 constexpr std::int64_t gap_words = 32;
 
-// The same problem for a group of images.
+// Returns the shape with another number of images.
 Shape of_images(Shape shape, std::int64_t images) {
   shape[0] = images;
   return shape;

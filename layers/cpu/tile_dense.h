@@ -5,6 +5,7 @@
 
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/simd/tile_dense.h"
+#include "runtime/divide_up.h"
 
 // Dense layers of a few rows in bf16 by matrix tiles (Intel AMX). The speed of memory limits them,
 // so they read f32 weights and round these in the first-level cache: bf16 copies would be written
@@ -16,7 +17,7 @@ struct TileDenseProblem {
   std::int64_t rows = 0, ins = 0, outs = 0;
   bool bias = false, relu = false;  // relu: of the forward pass
 
-  std::int64_t row_tiles() const { return (rows + dense_rows - 1) / dense_rows; }
+  std::int64_t row_tiles() const { return divide_up(rows, dense_rows); }
   std::int64_t slabs() const { return outs / dense_slab; }
   // Returns whether the loops take it: up to 64 rows, and whole slabs and tiles.
   bool is_supported() const {

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "layers/cpu/simd/tile_gradient.h"
-#include "runtime/divide_up.h"
-
 namespace cnn::layers::cpu {
 namespace {
 
@@ -16,13 +13,13 @@ constexpr std::int64_t rows_of_band = 8;
 // Enough parts for many threads.
 constexpr std::int64_t wanted_parts = 32;
 
-constexpr std::int64_t max_step = 16, block = 16, block_sums = block * block;
+constexpr std::int64_t max_step = 16;
 
 }  // namespace
 
 bool TileLinesProblem::is_supported() const {
-  return channels() < block && step() <= max_step && y.shape[1] % (2 * block) == 0 &&
-         y.shape[2] > 0 && y.shape[3] > 0;
+  return channels() < tile_channels && step() <= max_step &&
+         y.shape[1] % (2 * tile_channels) == 0 && y.shape[2] > 0 && y.shape[3] > 0;
 }
 
 TileLinesWeightsGradient::TileLinesWeightsGradient(const TileLinesProblem& problem,
@@ -45,7 +42,7 @@ std::int64_t TileLinesWeightsGradient::pitch() const {
 }
 
 std::int64_t TileLinesWeightsGradient::sums_of_part() const {
-  return problem_.out_blocks() * problem_.line_blocks() * block_sums;
+  return problem_.out_blocks() * problem_.line_blocks() * tile_sums;
 }
 
 std::int64_t TileLinesWeightsGradient::rows_of_x(std::int64_t rows) const {
@@ -54,7 +51,7 @@ std::int64_t TileLinesWeightsGradient::rows_of_x(std::int64_t rows) const {
 
 // The last block of lines may read 15 lines more.
 std::int64_t TileLinesWeightsGradient::lines_words() const {
-  return (rows_of_x(rows_of_band) * problem_.lines() + block) * pitch();
+  return (rows_of_x(rows_of_band) * problem_.lines() + tile_channels) * pitch();
 }
 
 std::int64_t TileLinesWeightsGradient::dy_words() const { return rows_of_band * pitch() * outs(); }
@@ -201,15 +198,15 @@ void TileLinesWeightsGradient::add_bias(const Word* dy, const Band& band, std::i
 void TileLinesWeightsGradient::write_weights(const float* sums, float* dw) const {
   const std::int64_t channels = problem_.channels();
   const std::int64_t taps = problem_.window.kernel_h * problem_.window.kernel_w;
-  parallel_for(problem_.out_blocks() * taps, divide_up(elements_per_thread, parts_ * block_sums),
+  parallel_for(problem_.out_blocks() * taps, divide_up(elements_per_thread, parts_ * tile_sums),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
-                   float* const to = dw + i * block_sums;
-                   std::fill_n(to, block_sums, 0.0F);
-                   const float* const from = sums + i / taps * problem_.line_blocks() * block_sums +
-                                             i % taps * channels * block;
+                   float* const to = dw + i * tile_sums;
+                   std::fill_n(to, tile_sums, 0.0F);
+                   const float* const from = sums + i / taps * problem_.line_blocks() * tile_sums +
+                                             i % taps * channels * tile_channels;
                    for (std::int64_t part = 0; part < parts_; ++part) {
-                     for (std::int64_t j = 0; j < channels * block; ++j) {
+                     for (std::int64_t j = 0; j < channels * tile_channels; ++j) {
                        to[j] += from[part * sums_of_part() + j];
                      }
                    }

@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "layers/cpu/own_kernel.h"
+#include "layers/cpu/simd/tile_gradient.h"
 #include "layers/cpu/simd/tile_lines.h"
 #include "layers/window.h"
+#include "runtime/divide_up.h"
 
 // The weight gradient of a network's first convolution, whose input is an image of few channels, on
 // bf16 images by matrix tiles (Intel AMX).
@@ -20,8 +22,8 @@ struct TileLinesProblem {
   std::int64_t channels() const { return x.shape[1]; }
   std::int64_t step() const { return window.stride_w * channels(); }
   std::int64_t lines() const { return window.kernel_w * channels(); }  // of a row
-  std::int64_t out_blocks() const { return y.shape[1] / 16; }
-  std::int64_t line_blocks() const { return (window.kernel_h * lines() + 15) / 16; }
+  std::int64_t out_blocks() const { return y.shape[1] / tile_channels; }
+  std::int64_t line_blocks() const { return divide_up(window.kernel_h * lines(), tile_channels); }
   // Returns whether the kernel takes it: fewer than 16 channels, whole pairs of output blocks, and
   // steps that its tables hold.
   bool is_supported() const;

@@ -4,9 +4,6 @@
 
 namespace cnn::layers::cpu {
 
-WeightPairs::WeightPairs(const WeightOrders& orders)
-    : orders_(orders), loops_(&avx512_bf16_weight_pairs()) {}
-
 WeightPairs::Item WeightPairs::item(std::int64_t number) const {
   const std::int64_t paired = orders_.paired() / weight_block;
   const std::int64_t together = number / (paired * orders_.taps);
@@ -36,7 +33,8 @@ void WeightPairs::convert(const Item& item, const float* from, std::uint16_t* to
         pair / w.pairs * w.to_next_pairs + pair % w.pairs * w.together * 2;
   // Without blocks of pairs the pairs lie at `to_next_pairs`.
   const std::int64_t line = w.pairs == 1 ? w.to_next_pairs : w.together * 2;
-  const auto function = w.pairs_outputs ? loops_->pair_outputs : loops_->pair_inputs;
+  const WeightPairLoops& loops = avx512_bf16_weight_pairs();
+  const auto function = w.pairs_outputs ? loops.pair_outputs : loops.pair_inputs;
   for (std::int64_t i = 0; i < w.together; i += weight_block) {
     const std::int64_t other = item.together * w.together + i;
     const std::int64_t out = w.pairs_outputs ? first_paired : other;

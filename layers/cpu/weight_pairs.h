@@ -27,7 +27,7 @@ struct WeightOrders {
 // in: weights f32. out: the same rounded to bf16, in another order.
 class WeightPairs {
  public:
-  explicit WeightPairs(const WeightOrders& orders);
+  explicit WeightPairs(const WeightOrders& orders) : orders_(orders) {}
   void operator()(const Operands& o) const;
 
  private:
@@ -39,7 +39,6 @@ class WeightPairs {
   void convert(const Item& item, const float* from, std::uint16_t* to) const;
 
   WeightOrders orders_;
-  const WeightPairLoops* loops_;
 };
 
 }  // namespace cnn::layers::cpu

@@ -420,11 +420,12 @@ void add_tile_row(KernelTable& table, const Isa& isa, bool (*is_wanted)(const Wi
         }
         const auto problem =
             tile_problem(op.attributes, {.in = spec->in, .out = spec->out}, backward);
-        if (!problem || !TileConvolution(*problem).is_useful()) {
+        if (!problem) {
           return std::nullopt;
         }
-        spec->workspace = TileConvolution(*problem).workspace();
-        return spec;
+        const TileConvolution work(*problem);
+        spec->workspace = work.workspace();
+        return work.is_useful() ? spec : std::nullopt;
       },
       [](const O& op, const Signature& s) {
         return own_kernel(TileConvolution(tile_problem(op.attributes, s, backward).value()));

@@ -47,6 +47,34 @@ void round_pairs(const float* w, Word* to) {
   }
 }
 
+void clear_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+// Adds the products of one tile with four, which lie `next` words apart.
+void multiply_four(const Word* one, const Word* four, std::int64_t next) {
+  _tile_loadd(4, one, line_bytes);
+  _tile_loadd(6, four, line_bytes);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, four + next, line_bytes);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(6, four + 2 * next, line_bytes);
+  _tile_dpbf16ps(2, 4, 6);
+  _tile_loadd(7, four + 3 * next, line_bytes);
+  _tile_dpbf16ps(3, 4, 7);
+}
+
+// Stores the sums as 16 rows of a slab.
+void store_slab(float* to) {
+  _tile_stored(0, to, slab_bytes);
+  _tile_stored(1, to + side, slab_bytes);
+  _tile_stored(2, to + 2 * side, slab_bytes);
+  _tile_stored(3, to + 3 * side, slab_bytes);
+}
+
 // Adds the products of some steps to the sums of a tile of rows.
 void multiply_chunk(const Word* x, std::int64_t x_step, const Word* w, std::int64_t steps,
                     float* sums, bool add) {
@@ -56,28 +84,14 @@ void multiply_chunk(const Word* x, std::int64_t x_step, const Word* w, std::int6
     _tile_loadd(2, sums + 2 * side, slab_bytes);
     _tile_loadd(3, sums + 3 * side, slab_bytes);
   } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    clear_sums();
   }
   for (std::int64_t step = 0; step < steps; ++step) {
-    _tile_loadd(4, x, line_bytes);
-    _tile_loadd(6, w, line_bytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, w + words, line_bytes);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(6, w + 2 * words, line_bytes);
-    _tile_dpbf16ps(2, 4, 6);
-    _tile_loadd(7, w + 3 * words, line_bytes);
-    _tile_dpbf16ps(3, 4, 7);
+    multiply_four(x, w, words);
     x += x_step;
     w += 4 * words;
   }
-  _tile_stored(0, sums, slab_bytes);
-  _tile_stored(1, sums + side, slab_bytes);
-  _tile_stored(2, sums + 2 * side, slab_bytes);
-  _tile_stored(3, sums + 3 * side, slab_bytes);
+  store_slab(sums);
 }
 
 // Returns 16 sums with bias and ReLU, which keeps NaN.
@@ -165,10 +179,7 @@ void backward(const TileDenseData& data) {
   _tile_loadconfig(&full_tiles);
   for (std::int64_t block = 0; block < data.blocks; ++block) {
     const float* const first = data.w + block * side * dense_slab;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    clear_sums();
     for (std::int64_t slab = 0; slab < data.slabs; ++slab) {
       const float* const from = first + slab * data.w_slab;
       round_rows(from, slab + 1 < data.slabs ? from + data.w_slab : first + side * dense_slab, w);
@@ -191,28 +202,13 @@ void gradient(const TileDenseGradient& all) {
   _tile_loadconfig(&full_tiles);
   const std::int64_t next_out = all.steps * words;
   for (std::int64_t block = 0; block < all.blocks; ++block) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    clear_sums();
     for (std::int64_t step = 0; step < all.steps; ++step) {
-      const Word* const dy = all.dy + step * words;
-      _tile_loadd(4, all.x + (block * all.steps + step) * words, line_bytes);
-      _tile_loadd(6, dy, line_bytes);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, dy + next_out, line_bytes);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_loadd(6, dy + 2 * next_out, line_bytes);
-      _tile_dpbf16ps(2, 4, 6);
-      _tile_loadd(7, dy + 3 * next_out, line_bytes);
-      _tile_dpbf16ps(3, 4, 7);
+      multiply_four(all.x + (block * all.steps + step) * words, all.dy + step * words, next_out);
     }
     float* const dw = all.dw + block * side * dense_slab;
     float* const to = all.stream ? sums : dw;
-    _tile_stored(0, to, slab_bytes);
-    _tile_stored(1, to + side, slab_bytes);
-    _tile_stored(2, to + 2 * side, slab_bytes);
-    _tile_stored(3, to + 3 * side, slab_bytes);
+    store_slab(to);
     for (std::int64_t i = 0; all.stream && i < side * dense_slab; i += side) {
       _mm512_stream_ps(dw + i, _mm512_load_ps(sums + i));
     }

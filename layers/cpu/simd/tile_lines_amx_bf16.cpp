@@ -14,8 +14,9 @@ using Word = std::uint16_t;
 constexpr std::int64_t side = 16, tile_bytes = 64, tile_floats = side * side;
 constexpr std::int64_t words_of_tile = side * line_step;
 
-// Words `phase`, `phase` + step, ... of a row. Each of `step` vectors holds some of the next 32.
-__m512i every(const Word* row, std::int64_t step, std::int64_t phase) {
+// Returns 32 words of a row: `phase`, `phase` + step, and so on. Each of the `step` vectors of the
+// row holds some of them.
+__m512i words_of_phase(const Word* row, std::int64_t step, std::int64_t phase) {
   const __m512i numbers =
       _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
                        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -40,7 +41,7 @@ void unroll(const TileLines& all) {
   for (std::int64_t phase = 0; phase < phases; ++phase) {
     Word* const to = all.phases + phase * all.phase_pitch;
     for (std::int64_t q = 0; q < words; q += line_step) {
-      _mm512_storeu_si512(to + q, every(all.row + q * all.step, all.step, phase));
+      _mm512_storeu_si512(to + q, words_of_phase(all.row + q * all.step, all.step, phase));
     }
   }
   for (std::int64_t line = 0; line < all.lines; ++line) {
