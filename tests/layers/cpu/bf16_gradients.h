@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "layers/window.h"
+#include "tests/layers/cpu/bf16_words.h"
 #include "tests/layers/cpu/own_kernels.h"
-#include "tests/layers/cpu/square_window.h"
+#include "tests/layers/cpu/windows.h"
 #include "tests/support/numeric.h"
 
 // Tests of weight gradients of bf16 convolutions that hold for each kernel: cases, operands, and
@@ -106,21 +107,13 @@ struct GradientRun {
     const Threads team(threads);
     const std::size_t bytes = kernel.workspace(gradient_case);
     const HostTensor workspace = constant({static_cast<std::int64_t>(bytes / 4)}, std::nanf(""));
-    const HostTensor x_words = words_of(x), dy_words = words_of(dy);
+    const HostTensor x_words = bf16_words(x), dy_words = bf16_words(dy);
     kernel.run(gradient_case, {.in = {x_words.view(), dy_words.view()},
                                .out = {dw.view(), bias.view()},
                                .workspace = {workspace.view().data, bytes}});
     EXPECT_TRUE(workspace.guard_is_intact());
     EXPECT_TRUE(dw.guard_is_intact());
     EXPECT_TRUE(bias.guard_is_intact());
-  }
-
-  static HostTensor words_of(const HostTensor& values) {
-    HostTensor words({.shape = values.desc().shape, .type = DataType::bf16});
-    const auto from = values.view().as<float>();
-    const auto to = words.view().as<BFloat16>();
-    std::ranges::transform(from, to.begin(), to_bf16);
-    return words;
   }
 
   HostTensor x, dy, dw, bias;

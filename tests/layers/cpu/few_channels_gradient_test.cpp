@@ -11,7 +11,7 @@
 #include "layers/cpu/simd/few_channels_loops.h"
 #include "tests/layers/cpu/run_work.h"
 #include "tests/layers/cpu/sixteen_floats.h"
-#include "tests/layers/cpu/square_window.h"
+#include "tests/layers/cpu/windows.h"
 
 namespace cnn::tests {
 namespace {

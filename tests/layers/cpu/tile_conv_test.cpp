@@ -9,8 +9,9 @@
 
 #include "layers/cpu/isa.h"
 #include "layers/initializer.h"
+#include "tests/layers/cpu/bf16_words.h"
 #include "tests/layers/cpu/own_kernels.h"
-#include "tests/layers/cpu/square_window.h"
+#include "tests/layers/cpu/windows.h"
 #include "tests/support/numeric.h"
 
 namespace cnn::tests {
@@ -77,10 +78,10 @@ struct TileConvRun {
   // Quarters, whose products and sums are exact in f32.
   static HostTensor random_words(std::int64_t count, std::uint64_t stream) {
     const HostTensor values = draws({count}, DataType::f32, stream);
-    HostTensor words({.shape = {count}, .type = DataType::bf16});
-    std::ranges::transform(values.view().as<float>(), words.view().as<BFloat16>().begin(),
-                           [](float value) { return to_bf16(std::round(value * 4) / 4); });
-    return words;
+    for (float& value : values.view().as<float>()) {
+      value = std::round(value * 4) / 4;
+    }
+    return bf16_words(values);
   }
 
   void run(int threads) {

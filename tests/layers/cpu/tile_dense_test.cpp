@@ -10,6 +10,7 @@
 #include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
 #include "layers/dense.h"
+#include "tests/layers/cpu/bf16_words.h"
 #include "tests/layers/cpu/own_kernels.h"
 #include "tests/support/numeric.h"
 
@@ -37,12 +38,6 @@ std::vector<DenseCase> dense_tile_cases() {
       {"four_tiles", {.rows = 64, .ins = 256, .outs = 64, .bias = true, .relu = true}},
       {"streamed", {.rows = 5, .ins = 2080, .outs = 2048, .bias = true}},
   };
-}
-
-HostTensor bf16_of(const HostTensor& values) {
-  HostTensor words({.shape = values.desc().shape, .type = DataType::bf16});
-  std::ranges::transform(values.view().as<float>(), words.view().as<BFloat16>().begin(), to_bf16);
-  return words;
 }
 
 // Eighths between -1 and 1, whose products and sums are exact in f32.
@@ -73,7 +68,7 @@ struct DenseRun {
 
   void run(int threads) {
     const Threads team(threads);
-    const HostTensor x_words = bf16_of(x), dy_words = bf16_of(dy);
+    const HostTensor x_words = bf16_words(x), dy_words = bf16_words(dy);
     const HostTensor slabs = in_slabs();
     run_one(TileDenseForward(problem), {x_words.view(), slabs.view(), bias.view()}, {y.view()});
     run_one(TileDenseBackwardData(problem), {dy_words.view(), slabs.view()}, {dx.view()});

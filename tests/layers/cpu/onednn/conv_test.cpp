@@ -10,7 +10,7 @@
 #include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
 #include "tests/layers/cpu/run_op.h"
-#include "tests/layers/cpu/square_window.h"
+#include "tests/layers/cpu/windows.h"
 #include "tests/support/op_runner.h"
 
 namespace cnn::layers::cpu {

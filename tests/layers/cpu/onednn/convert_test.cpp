@@ -111,7 +111,8 @@ TEST(Convert, ChangesBetweenTwoPackings) {
 struct PairsCase {
   std::string name;
   Shape shape;
-  std::string from, to;  // packings
+  std::string from, to;              // packings
+  std::int64_t stored_elements = 0;  // with padding; 0: none
 };
 
 std::vector<PairsCase> pairs_cases() {
@@ -131,7 +132,7 @@ std::vector<PairsCase> pairs_cases() {
       {"dense_64", {64, 128}, "transposed AB16b64a", "transposed AB16b64a2b"},
       {"dense_32", {96, 64}, "transposed AB16b32a", "transposed AB16b32a2b"},
       {"dense_16_pairs", {96, 64}, "transposed AB16b64a", "transposed AB8b64a2b"},
-      {"dense_padded", {64, 41}, "transposed AB16b32a", "transposed AB16b32a2b"},
+      {"dense_padded", {64, 41}, "transposed AB16b32a", "transposed AB16b32a2b", 64 * 64},
   };
 }
 
@@ -141,10 +142,8 @@ TEST_P(PairsOfWeights, AreTheWeightsRounded) {
   const PairsCase& pairs = GetParam();
   const KernelTable table = table_of_conversions();
   const Values w = random_values(pairs.shape, DataType::f32, 2);
-  std::int64_t elements = pairs.shape.elements();
-  if (pairs.name == "dense_padded") {
-    elements = 64 * 64;
-  }
+  const std::int64_t elements =
+      pairs.stored_elements > 0 ? pairs.stored_elements : pairs.shape.elements();
   const TensorDesc from = packed(pairs.shape, DataType::f32, pairs.from,
                                  static_cast<std::size_t>(elements) * sizeof(float));
   const TensorDesc to = packed(pairs.shape, DataType::bf16, pairs.to,

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "layers/conv.h"
-#include "tests/layers/cpu/square_window.h"
+#include "tests/layers/cpu/windows.h"
 
 namespace cnn::layers::cpu {
 namespace {
