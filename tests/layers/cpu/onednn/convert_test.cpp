@@ -132,7 +132,7 @@ std::vector<PairsCase> pairs_cases() {
       {"dense_64", {64, 128}, "transposed AB16b64a", "transposed AB16b64a2b"},
       {"dense_32", {96, 64}, "transposed AB16b32a", "transposed AB16b32a2b"},
       {"dense_16_pairs", {96, 64}, "transposed AB16b64a", "transposed AB8b64a2b"},
-      {"dense_padded", {64, 41}, "transposed AB16b32a", "transposed AB16b32a2b", 64 * 64},
+      {"dense_padded", {64, 41}, "transposed AB16b32a", "transposed AB16b32a2b", 4096},
   };
 }
 
