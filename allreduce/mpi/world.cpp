@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "allreduce/all_gather.h"
+#include "allreduce/mpi/help_messages.h"
 #include "allreduce/mpi/transport.h"
 #include "allreduce/repeated_all_gather.h"
 #include "allreduce/serialization.h"
@@ -96,6 +97,7 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   }
   check(provided >= MPI_THREAD_SERIALIZED,
         "this MPI cannot be called by several threads in turn; use Open MPI 4 or newer");
+  report_problems_without_waiting();
   const CallDeadline deadline("MPI_Comm_dup", options_.start);
   check_set_up(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
   check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));

@@ -87,7 +87,7 @@ TEST(Convert, ReadsAndWritesPackedWeights) {
   const KernelTable table = table_of_conversions();
   const Values w = random_values({20, 3, 2, 2}, DataType::bf16, 2);
   const TensorDesc blocked =
-      packed(w.desc.shape, DataType::f32, "same Acdb16a", 32 * 3 * 4 * sizeof(float));
+      packed(w.desc.shape, DataType::f32, "same Acdb16a", sizeof(float) * 32 * 3 * 4);
   const tests::HostTensor stored = test::pack(table, w, blocked);
   // The layout is [o / 16][h][w][i][o % 16]; this is input channel 1 of filter 5 at (1, 0).
   const auto* value = reinterpret_cast<const float*>(stored.view().data);
@@ -99,9 +99,9 @@ TEST(Convert, ChangesBetweenTwoPackings) {
   const KernelTable table = table_of_conversions();
   const Values w = random_values({64, 32}, DataType::bf16, 2);  // the shape is [inputs, outputs]
   const TensorDesc from =
-      packed(w.desc.shape, DataType::f32, "transposed AB16b16a", 64 * 32 * sizeof(float));
+      packed(w.desc.shape, DataType::f32, "transposed AB16b16a", sizeof(float) * 64 * 32);
   const TensorDesc to =
-      packed(w.desc.shape, DataType::bf16, "transposed AB8b16a2b", 64 * 32 * sizeof(BFloat16));
+      packed(w.desc.shape, DataType::bf16, "transposed AB8b16a2b", sizeof(BFloat16) * 64 * 32);
   const tests::HostTensor stored = test::pack(table, w, from);
   const tests::HostTensor other = tests::converted(table, stored.view(), to);
   EXPECT_EQ(test::unpack(table, other).data, w.data);
