@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "layers/cpu/average_pool.h"
 #include "layers/cpu/max_pool.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/simd/loops.h"
@@ -43,6 +44,9 @@ const Loops& loops_for(const Isa& isa) {
 void add_kernels(KernelTable& table, const KernelChoice& choice) {
   if (choice.isa.avx2 && choice.winograd) {
     add_winograd_rows(table, choice.isa);
+  }
+  if (choice.isa.avx2) {
+    add_average_pool_rows(table, choice.isa);
   }
   // Add a line here with each file that defines such a function.
   add_narrow_dense_rows(table);

@@ -10,17 +10,20 @@ namespace cnn::layers::cpu {
 
 Blocks blocks_of(const TensorDesc& image) {
   const Shape& s = image.shape;
-  check(s.rank() == 4, "an image has four dimensions, not as " + to_string(image));
-  if (image.layout == Layout::nhwc) {
+  const bool nhwc = image.layout == Layout::nhwc;
+  if (s.rank() != 4 || (!nhwc && image.layout != Layout::nchw16c)) {  // Kernels call it in a step.
+    throw Error("no kernel takes " + to_string(image) + " as an image");
+  }
+  if (nhwc) {
     return {.rows = s[0] * s[2] * s[3], .columns = s[1]};
   }
-  check(image.layout == Layout::nchw16c, "no kernel takes " + to_string(image));
   return {.segments = s[0], .groups = divide_up(s[1], 16), .rows = s[2] * s[3], .columns = 16};
 }
 
 Place::Place(const TensorDesc& image) : pixels_(image.shape[2] * image.shape[3]) {
-  check(image.shape.rank() == 4 && image.layout != Layout::packed,
-        "no kernel takes " + to_string(image) + " as an image");
+  if (image.shape.rank() != 4 || image.layout == Layout::packed) {
+    throw Error("no kernel takes " + to_string(image) + " as an image");
+  }
   const std::int64_t channels = image.shape[1];
   block_ = image.layout == Layout::nhwc ? channels : image.layout == Layout::nchw16c ? 16 : 1;
   outer_ = divide_up(channels, block_);

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/average_pool_loops.h"
 #include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
 
@@ -158,6 +159,11 @@ struct Avx2 {
 };
 
 }  // namespace
+
+const AveragePoolLoops& avx2_average_pool() {
+  static constexpr AveragePoolLoops loops = make_average_pool<Avx2>();
+  return loops;
+}
 
 const MaxPoolLoops& avx2_max_pool() {
   static constexpr MaxPoolLoops loops = make_max_pool<Avx2>();

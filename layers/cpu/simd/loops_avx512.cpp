@@ -1,5 +1,6 @@
 #include <immintrin.h>
 
+#include "layers/cpu/simd/average_pool_loops.h"
 #include "layers/cpu/simd/avx512_vector.h"
 #include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
@@ -24,6 +25,11 @@ struct Avx512 : Avx512Vector<Avx512> {
 };
 
 }  // namespace
+
+const AveragePoolLoops& avx512_average_pool() {
+  static constexpr AveragePoolLoops loops = make_average_pool<Avx512>();
+  return loops;
+}
 
 const MaxPoolLoops& avx512_max_pool() {
   static constexpr MaxPoolLoops loops = make_max_pool<Avx512>();

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/average_pool_loops.h"
 #include "layers/cpu/simd/avx512_vector.h"
 #include "layers/cpu/simd/bf16_gradient_loops.h"
 #include "layers/cpu/simd/pool_loops.h"
@@ -71,6 +72,11 @@ constexpr Loops bf16_loops(const char* name) {
 }
 
 }  // namespace
+
+const AveragePoolLoops& avx512_bf16_average_pool() {
+  static constexpr AveragePoolLoops loops = make_average_pool<Avx512Bf16>();
+  return loops;
+}
 
 const MaxPoolLoops& avx512_bf16_max_pool() {
   static constexpr MaxPoolLoops loops = make_max_pool<Avx512Bf16>();

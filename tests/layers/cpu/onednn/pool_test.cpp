@@ -23,7 +23,8 @@ struct PoolCase {
   Shape x;
   Window window;
   // oneDNN adds the gradients of overlapping windows in bf16, so more overlap means more rounding.
-  double bf16_tolerance = 1.0 / 128;
+  // A single thread rounds average pools more often.
+  double bf16_tolerance = 1.0 / 64;
 };
 
 std::vector<PoolCase> pool_cases() {
