@@ -52,17 +52,19 @@ class PlacedIntervals {
     const auto at = std::upper_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin();
     offsets_.insert(offsets_.begin() + at, offset);
     ends_.insert(ends_.begin() + at, offset + interval.bytes);
-    firsts_.insert(firsts_.begin() + at, interval.first);
-    lasts_.insert(lasts_.begin() + at, interval.last);
+    firsts_.insert(firsts_.begin() + at, static_cast<std::int32_t>(interval.first));
+    lasts_.insert(lasts_.begin() + at, static_cast<std::int32_t>(interval.last));
   }
 
  private:
   // Compares all intervals without a branch, so that the compiler uses vectors; then visits the few
   // that overlap in time.
   std::size_t find_neighbours(const Interval& interval) {
+    const auto first = static_cast<std::int32_t>(interval.first);
+    const auto last = static_cast<std::int32_t>(interval.last);
     for (std::size_t i = 0; i < firsts_.size(); ++i) {
-      overlaps_[i] = static_cast<std::uint8_t>(firsts_[i] <= interval.last) &
-                     static_cast<std::uint8_t>(lasts_[i] >= interval.first);
+      overlaps_[i] = static_cast<std::uint8_t>(firsts_[i] <= last) &
+                     static_cast<std::uint8_t>(lasts_[i] >= first);
     }
     std::size_t count = 0;
     for (std::size_t from = 0; from < firsts_.size(); from += word) {
@@ -81,7 +83,7 @@ class PlacedIntervals {
   static constexpr std::size_t word = sizeof(std::uint64_t);
 
   std::vector<std::size_t> offsets_, ends_;
-  std::vector<std::uint32_t> firsts_, lasts_;
+  std::vector<std::int32_t> firsts_, lasts_;  // signed, as SSE2 has no other comparisons
   // Holds 1 for each placed interval that overlaps in time, else 0, and 0 behind the last one.
   std::vector<std::uint8_t> overlaps_;
   std::vector<std::size_t> lower_, upper_;  // of the neighbours found

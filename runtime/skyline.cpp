@@ -52,10 +52,11 @@ class Skyline {
     firsts_.clear();
     lasts_.clear();
     for (const std::uint32_t i : left_) {
-      firsts_.push_back(intervals_[i].first);
-      lasts_.push_back(intervals_[i].last);
+      firsts_.push_back(static_cast<std::int32_t>(intervals_[i].first));
+      lasts_.push_back(static_cast<std::int32_t>(intervals_[i].last));
     }
-    segments_ = {{.first = 0, .last = *std::ranges::max_element(lasts_), .offset = 0}};
+    const auto last = static_cast<std::uint32_t>(*std::ranges::max_element(lasts_));
+    segments_ = {{.first = 0, .last = last, .offset = 0}};
   }
 
   std::size_t lowest() const {
@@ -63,11 +64,28 @@ class Skyline {
                                     segments_.begin());
   }
 
-  // Returns a position among the intervals that are left; their number if none fits.
+  // Returns a position among the intervals that are left; their number if none fits. Compares many
+  // without a branch, so that the compiler uses vectors, then finds the one among them.
   std::size_t first_that_fits(const Segment& segment) {
+    constexpr std::size_t together = 64;
+    const auto first = static_cast<std::int32_t>(segment.first);
+    const auto last = static_cast<std::int32_t>(segment.last);
+    const auto fits = [&](std::size_t i) {
+      return static_cast<unsigned>(firsts_[i] >= first) & static_cast<unsigned>(lasts_[i] <= last);
+    };
+    const auto one_fits = [&](std::size_t begin) {
+      unsigned found = 0;
+      for (std::size_t i = begin; i < begin + together; ++i) {
+        found |= fits(i);
+      }
+      return found != 0;
+    };
+    const std::size_t count = left_.size();
     std::size_t position = 0;
-    while (position < left_.size() &&
-           (firsts_[position] < segment.first || lasts_[position] > segment.last)) {
+    while (position + together <= count && !one_fits(position)) {
+      position += together;
+    }
+    while (position < count && fits(position) == 0) {
       ++position;
     }
     comparisons_ += position + 1;
@@ -124,8 +142,9 @@ class Skyline {
 
   const std::vector<Interval>& intervals_;
   // The intervals that are not placed yet, by weight: index, first and last step. Separate arrays,
-  // since nearly all time goes into scanning them.
-  std::vector<std::uint32_t> left_, firsts_, lasts_;
+  // since nearly all time goes into scanning them, and signed, as SSE2 has no other comparisons.
+  std::vector<std::uint32_t> left_;
+  std::vector<std::int32_t> firsts_, lasts_;
   std::vector<Segment> segments_;  // of all steps, ascending
   std::size_t comparisons_ = 0;
 };
