@@ -25,11 +25,11 @@ void average_pool(const AveragePoolRow& row) {
   for (std::int64_t j = 0; j < row.pixels; ++j) {
     T* const to = static_cast<T*>(row.to) + j * channels;
     const auto scale = V::set(row.scale[j]);
-    const auto [begin, end] = row.columns[j];
+    const PixelRange columns = row.columns[j];
     each_vector<V>(channels, [&](std::int64_t channel, auto lanes) {
       auto sum = V::zero();
-      const float* from = row.sums + begin * channels + channel;
-      for (std::int64_t w = begin; w < end; ++w, from += channels) {
+      const float* from = row.sums + columns.begin * channels + channel;
+      for (std::int64_t w = columns.begin; w < columns.end; ++w, from += channels) {
         sum = V::fma(V::load(from, lanes), V::set(row.column_factors[w]), sum);
       }
       V::store(to + channel, sum * scale, lanes);

@@ -134,7 +134,7 @@ class Bf16GradientLoops {
           }
 #pragma GCC unroll 8
           for (int i = 0; i < together; ++i) {
-            const Pairs input = V::repeat_pair(x + 2 * i);
+            const Pairs input = V::repeat_pair(x + std::int64_t{2} * i);
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; ++v) {
               sums[i * vectors + v] = V::dot(sums[i * vectors + v], factors[v], input);

@@ -133,7 +133,7 @@ class PointwiseProductLoop {
     const float* x[(pixels + 2) / 3];
 #pragma GCC unroll 4
     for (int i = 0; i < (pixels + 2) / 3; ++i) {
-      x[i] = tile.x + 3 * i * x_pixel;
+      x[i] = tile.x + x_pixel * 3 * i;
     }
     const float* w = tile.w;
     const auto advance = [&](std::int64_t channels) __attribute__((always_inline)) {
