@@ -8,11 +8,20 @@
 
 namespace cnn::layers::cpu {
 
+namespace {
+
+// Kernels ask for the places of pixels in every step: the text of an error is built only for one.
+[[noreturn]] void reject(const TensorDesc& image) {
+  throw Error("no kernel takes " + to_string(image) + " as an image");
+}
+
+}  // namespace
+
 Blocks blocks_of(const TensorDesc& image) {
   const Shape& s = image.shape;
   const bool nhwc = image.layout == Layout::nhwc;
-  if (s.rank() != 4 || (!nhwc && image.layout != Layout::nchw16c)) {  // Kernels call it in a step.
-    throw Error("no kernel takes " + to_string(image) + " as an image");
+  if (s.rank() != 4 || (!nhwc && image.layout != Layout::nchw16c)) {
+    reject(image);
   }
   if (nhwc) {
     return {.rows = s[0] * s[2] * s[3], .columns = s[1]};
@@ -22,7 +31,7 @@ Blocks blocks_of(const TensorDesc& image) {
 
 Place::Place(const TensorDesc& image) : pixels_(image.shape[2] * image.shape[3]) {
   if (image.shape.rank() != 4 || image.layout == Layout::packed) {
-    throw Error("no kernel takes " + to_string(image) + " as an image");
+    reject(image);
   }
   const std::int64_t channels = image.shape[1];
   block_ = image.layout == Layout::nhwc ? channels : image.layout == Layout::nchw16c ? 16 : 1;
@@ -32,7 +41,9 @@ Place::Place(const TensorDesc& image) : pixels_(image.shape[2] * image.shape[3])
 bool is_vectorised(DataType type) { return type == DataType::f32 || type == DataType::bf16; }
 
 const TypedLoops& loops_of(const Loops& loops, DataType type) {
-  check(is_vectorised(type), "there are no loops over " + std::string(name_of(type)));
+  if (!is_vectorised(type)) {
+    throw Error("there are no loops over " + std::string(name_of(type)));
+  }
   return type == DataType::f32 ? loops.f32 : loops.bf16;
 }
 

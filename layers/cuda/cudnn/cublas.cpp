@@ -74,8 +74,9 @@ cublasLtMatmulDesc_t operation_of(const ProductShape& shape) {
 }  // namespace
 
 void check_cublas(cublasStatus_t status, const char* doing) {
-  check(status == CUBLAS_STATUS_SUCCESS,
-        std::string("cuBLAS cannot ") + doing + ": " + cublasLtGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS) {  // check() would build the text in every step
+    throw Error(std::string("cuBLAS cannot ") + doing + ": " + cublasLtGetStatusString(status));
+  }
 }
 
 // Computes out^T = b^T a^T in cuBLAS's column-major terms: exchanging the operands makes row-major
