@@ -106,9 +106,10 @@ class AveragePoolSums {
   }
 
  private:
+  // Returns how many floats a thread needs for the sums of a row.
   std::int64_t own_sums() const { return from_.shape[3] * channels_; }
 
-  // image: with a group of channels in nchw16c.
+  // image: the number of an image, or in nchw16c that of a group of channels of all images.
   void run_row(const Operands& o, std::int64_t image, std::int64_t row, float* sums) const {
     const std::int64_t pixels_of_from = from_.shape[2] * from_.shape[3], width = to_.shape[3];
     loop_({.from = at(o.in[0], image * pixels_of_from * channels_),

@@ -45,7 +45,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   if (choice.isa.avx2 && choice.winograd) {
     add_winograd_rows(table, choice.isa);
   }
-  if (choice.isa.avx2) {
+  if (choice.isa.avx2) {  // before the library's rows, which would take these pools too
     add_average_pool_rows(table, choice.isa);
   }
   // Add a line here with each file that defines such a function.

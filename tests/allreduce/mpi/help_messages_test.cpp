@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <gtest/gtest.h>
-#include <mpi.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
