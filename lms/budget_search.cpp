@@ -31,6 +31,12 @@ Solution find(const Request& request, const PlanningProblem& problem, SearchOpti
   return search(problem, options);
 }
 
+// Returns the seconds at which a longer search gains nothing: those close to the bound.
+double good_enough(const SearchGoal& goal) {
+  constexpr double near = 1.003;
+  return near * goal.bound_seconds;
+}
+
 // The search counts live bytes. Placing them takes slightly more, which the next attempt subtracts
 // from its target.
 class BudgetSearch {
@@ -39,13 +45,10 @@ class BudgetSearch {
       : request_(request),
         problem_(problem),
         budget_(goal.device_bytes),
-        fixed_(problem.roots.size()) {
-    constexpr double near_bound = 1.003;  // a longer search gains nothing
-    good_enough_ = near_bound * goal.bound_seconds;
-  }
+        good_enough_(good_enough(goal)),
+        fixed_(problem.roots.size()) {}
 
-  SearchedPlan run(const SearchedPlan& smallest) {
-    Solution found = find({.device_bytes = budget_, .work = work()});
+  SearchedPlan run(const SearchedPlan& smallest, Solution found) {
     approach(found);
     if (!fits_ && found.evaluation.fits) {
       place_later(found.decisions);
@@ -337,12 +340,13 @@ class BudgetSearch {
   const Request& request_;
   const PlanningProblem& problem_;
   std::size_t budget_;
+  double good_enough_;
   TensorDecisions latest_;
   PlacedPlan best_;
   TensorDecisions best_decisions_;
   std::vector<std::uint8_t> fixed_;  // by root: a change alone does not fit once it is placed
   bool fits_ = false;
-  double evaluated_ = 0, good_enough_ = 0;
+  double evaluated_ = 0;
 };
 
 }  // namespace
@@ -352,9 +356,26 @@ SearchedPlan minimize_memory(const Request& request, const PlanningProblem& prob
       .smallest(find(request, problem, {.minimize_memory = true, .work = work_of(problem)}));
 }
 
+Solution search_live(const Request& request, const PlanningProblem& problem,
+                     const SearchGoal& goal) {
+  return find(request, problem,
+              {.device_bytes = goal.device_bytes,
+               .good_enough = good_enough(goal),
+               .work = work_of(problem)});
+}
+
+Solution search_live_below(const Request& request, const PlanningProblem& problem,
+                           const TensorDecisions& larger, const SearchGoal& goal) {
+  return find(request, problem,
+              {.device_bytes = goal.device_bytes,
+               .good_enough = good_enough(goal),
+               .work = work_of(problem) / 2,
+               .start = &larger});
+}
+
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,
-                           const SearchedPlan& smallest, const SearchGoal& goal) {
-  return BudgetSearch(request, problem, goal).run(smallest);
+                           const SearchedPlan& smallest, Solution found, const SearchGoal& goal) {
+  return BudgetSearch(request, problem, goal).run(smallest, std::move(found));
 }
 
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,

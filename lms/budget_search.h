@@ -32,13 +32,20 @@ struct SearchGoal {
   double bound_seconds = 0;      // a lower bound of the step: a plan close to it ends the search
 };
 
-// Searches the fastest plan for one budget: simulated annealing decides by live bytes, whose
-// placement takes slightly more. So it is repeated with a lower target; where none is left, a plan
-// that fits takes over as many decisions of the faster one as placement permits. smallest: the
-// fallback plan. Returns a plan that fits or, if none does, the plan with the fewest bytes.
+// Searches a plan that fits by its live bytes, by simulated annealing: from simple plans, or from
+// one for a larger budget, which takes half of the time.
+Solution search_live(const Request& request, const PlanningProblem& problem,
+                     const SearchGoal& goal);
+Solution search_live_below(const Request& request, const PlanningProblem& problem,
+                           const TensorDecisions& larger, const SearchGoal& goal);
+
+// Searches the fastest plan for one budget: places the plan that a search by live bytes has found.
+// Placement takes slightly more, so the search is repeated with a lower target; where none is left,
+// a plan that fits takes over as many decisions of the faster one as placement permits. smallest:
+// the fallback plan. Returns a plan that fits or, if none does, the plan with the fewest bytes.
 // Deterministic in its arguments.
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,
-                           const SearchedPlan& smallest, const SearchGoal& goal);
+                           const SearchedPlan& smallest, Solution found, const SearchGoal& goal);
 
 // Does the same from a plan for a smaller budget, which it only improves, in a fifth of the time.
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,

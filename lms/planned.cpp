@@ -6,6 +6,10 @@
 // the smallest feasible budget and depends on no other, and the plan for a budget is the fastest of
 // all plans of the series up to it. A budget whose lower bound is not below the fastest plan so far
 // cannot have a faster plan and is skipped, with all smaller ones.
+//
+// A search that starts near the smallest budget begins with plans that are many times slower than
+// the best one, and ends at a poor plan. So it goes there from above: from the largest of the near
+// budgets, where the search is easy, down to each smaller one from the plan for the one above.
 #include "lms/planned.h"
 
 #include <algorithm>
@@ -28,15 +32,18 @@
 namespace cnn::lms {
 namespace {
 
-// Returns the budgets of the series up to this one, ascending: dense near the smallest, where
-// little memory saves much time.
+// The budgets near the smallest one, for which plans differ most: at most this ratio.
+constexpr double near_ratio = 1.6;
+
+// Returns the budgets of the series that are near or at most `last`, ascending: dense near the
+// smallest, where little memory saves much time.
 std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   std::vector<std::size_t> series;
   double ratio = 1;
   const auto bytes = [&] {
     return static_cast<std::size_t>(static_cast<double>(smallest) * ratio) / alignment * alignment;
   };
-  while (bytes() <= last) {
+  while (ratio <= near_ratio || bytes() <= last) {
     series.push_back(bytes());
     constexpr double near = 1.1, near_step = 1.04, far_step = 1.03;
     ratio *= ratio < near ? near_step : far_step;
@@ -73,9 +80,9 @@ void run_all(std::size_t count, const std::function<void(std::size_t)>& work) {
   }
 }
 
-// Searches the budgets of the series. Those near the smallest, where plans differ most, and every
-// fourth one behind them are searched from the start; the others begin with the plan of the nearest
-// of these below, which fits there too, and improve it.
+// Searches the budgets of the series. Every fourth one, and each of the near ones from the plan for
+// the one above, are searched by themselves; the others begin with the plan of the nearest of these
+// below, which fits there too, and improve it.
 class SeriesSearch {
  public:
   SeriesSearch(const Request& request, const PlanningProblem& problem, const SearchedPlan& smallest)
@@ -84,12 +91,18 @@ class SeriesSearch {
         smallest_(smallest),
         bounds_(request),
         series_(budget_series(smallest.placed.outcome.device_bytes, request.budget.device)),
+        count_(static_cast<std::size_t>(std::ranges::upper_bound(series_, request.budget.device) -
+                                        series_.begin())),
+        near_(static_cast<std::size_t>(
+            std::ranges::find_if(series_, [&](std::size_t bytes) { return !is_near(bytes); }) -
+            series_.begin())),
+        below_(near_),
         full_(series_.size()),
         best_(smallest) {}
 
   PlacedPlan fastest() {
-    if (!series_.empty() && bound(series_.size() - 1) < request_.useful_seconds) {
-      const std::size_t last = series_.size() - 1;
+    if (count_ > 0 && bound(count_ - 1) < request_.useful_seconds) {
+      const std::size_t last = count_ - 1;
       search({last});
       search(promising(true));
       search(promising(false));
@@ -101,12 +114,14 @@ class SeriesSearch {
   }
 
  private:
-  bool starts_anew(std::size_t i) const {
-    constexpr double near = 1.6;
-    constexpr std::size_t stride = 4;
-    return i % stride == 0 ||
-           static_cast<double>(series_[i]) <= near * static_cast<double>(series_.front());
+  bool is_near(std::size_t bytes) const {
+    return static_cast<double>(bytes) <= near_ratio * static_cast<double>(series_.front());
   }
+  bool starts_from_simple_plans(std::size_t i) const {
+    constexpr std::size_t stride = 4;
+    return i % stride == 0;
+  }
+  bool starts_anew(std::size_t i) const { return i < near_ || starts_from_simple_plans(i); }
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
 
   SearchGoal goal(std::size_t i) { return {.device_bytes = series_[i], .bound_seconds = bound(i)}; }
@@ -119,7 +134,7 @@ class SeriesSearch {
     constexpr double rounding = 1e-9;
     const double limit =
         std::min(best_.placed.outcome.seconds, request_.useful_seconds) * (1 - rounding);
-    std::size_t least = 0, most = series_.size() - 1;  // the first such budget lies between both
+    std::size_t least = 0, most = count_ - 1;  // the first such budget lies between both
     while (least < most) {
       const std::size_t middle = (least + most) / 2;
       if (bound(middle) < limit) {
@@ -129,7 +144,7 @@ class SeriesSearch {
       }
     }
     std::vector<std::size_t> found;
-    for (std::size_t i = series_.size() - 1; i-- > least;) {
+    for (std::size_t i = count_ - 1; i-- > least;) {
       if (starts_anew(i) == from_the_start) {
         found.push_back(i);
       }
@@ -145,8 +160,9 @@ class SeriesSearch {
         starts.push_back(full);
       }
     }
+    const std::vector<Solution> found = search_live_all(starts);
     run_all(starts.size(), [&](std::size_t k) {
-      full_[starts[k]] = search_budget(request_, problem_, smallest_, goal(starts[k]));
+      full_[starts[k]] = search_budget(request_, problem_, smallest_, found[k], goal(starts[k]));
     });
     std::vector<SearchedPlan> plans(budgets.size());
     run_all(budgets.size(), [&](std::size_t k) {
@@ -156,6 +172,48 @@ class SeriesSearch {
     });
     for (std::size_t k = 0; k < budgets.size(); ++k) {
       accept(std::move(plans[k]), budgets[k]);
+    }
+  }
+
+  // Searches these budgets by live bytes. The first call walks down to the least of the near ones.
+  std::vector<Solution> search_live_all(const std::vector<std::size_t>& budgets) {
+    std::size_t least = near_;
+    std::vector<std::size_t> simple;  // positions in budgets
+    for (std::size_t k = 0; k < budgets.size(); ++k) {
+      least = std::min(least, budgets[k]);
+      if (starts_from_simple_plans(budgets[k])) {
+        simple.push_back(k);
+      }
+    }
+    std::vector<Solution> found(budgets.size());
+    run_all(simple.size() + 1, [&](std::size_t task) {
+      if (task == 0) {
+        walk_down(least);
+      } else {
+        const std::size_t k = simple[task - 1];
+        found[k] = search_live(request_, problem_, goal(budgets[k]));
+      }
+    });
+    for (std::size_t k = 0; k < budgets.size(); ++k) {
+      if (budgets[k] < near_) {
+        const Solution& below = *below_[budgets[k]];
+        const bool is_better =
+            found[k].decisions.empty() || !found[k].evaluation.fits ||
+            (below.evaluation.fits && below.evaluation.seconds < found[k].evaluation.seconds);
+        found[k] = is_better ? below : found[k];
+      }
+    }
+    return found;
+  }
+
+  // Searches the near budgets from the largest down to this one.
+  void walk_down(std::size_t least) {
+    for (std::size_t i = near_; i-- > least;) {
+      if (!below_[i]) {
+        below_[i] = i + 1 == near_
+                        ? search_live(request_, problem_, goal(i))
+                        : search_live_below(request_, problem_, below_[i + 1]->decisions, goal(i));
+      }
     }
   }
 
@@ -174,7 +232,10 @@ class SeriesSearch {
   const SearchedPlan& smallest_;
   BudgetBounds bounds_;
   std::vector<std::size_t> series_;
-  std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched from the start
+  std::size_t count_;                              // of the series, up to the request's budget
+  std::size_t near_;                               // of the series
+  std::vector<std::optional<Solution>> below_;     // by near budget: found from the one above
+  std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched by itself
   SearchedPlan best_;
   std::size_t best_budget_ = 0;  // index of the budget for which the best plan was found
 };

@@ -44,6 +44,10 @@ class Searcher {
         within_pass_ = within_pass_ || root.may_leave_often;
       }
     }
+    is_movable_.resize(problem.roots.size());
+    for (const std::uint32_t r : movable_) {
+      is_movable_[r] = 1;
+    }
     // Roots come in the order of the graph, which is that of the forward pass.
     best_ = evaluate(TensorDecisions(problem.roots.size(), TensorDecision::keep));
     work_ = 0;
@@ -73,9 +77,9 @@ class Searcher {
     if (options_.stopped != nullptr && options_.stopped()) {
       throw PlanningStopped();
     }
-    const ExpandedSchedule& expanded = expander_.expand(decisions);
-    work_ += expanded.steps.size();
-    Evaluation evaluation = evaluator_.estimate(expanded, seconds);
+    expanded_ = &expander_.expand(decisions);
+    work_ += expanded_->steps.size();
+    Evaluation evaluation = evaluator_.estimate(*expanded_, seconds);
     if (const std::size_t leaving = leaving_bytes(decisions); leaving > options_.host_bytes) {
       evaluation.fits = false;
       evaluation.peak += leaving - options_.host_bytes;
@@ -96,8 +100,12 @@ class Searcher {
     return lms::is_better(a, b, options_.minimize_memory);
   }
 
+  // The search for the smallest peak may pass through plans that the host cannot hold, but no
+  // saving on the device makes up for that in its result.
   void accept_if_better(Solution found) {
-    if (is_better(found.evaluation, best_.evaluation)) {
+    const bool is_held =
+        !options_.minimize_memory || leaving_bytes(found.decisions) <= options_.host_bytes;
+    if (is_held && is_better(found.evaluation, best_.evaluation)) {
       best_ = std::move(found);
     }
   }
@@ -263,18 +271,29 @@ class Searcher {
     return found;
   }
 
+  // Almost no change of a plan that fills the budget fits by itself, so that more tensors leave
+  // where it is fullest: a random number of them. Rounds differ, since many leave time for few
+  // changes.
+  struct Round {
+    std::size_t least = 0, most = 0;  // tensors that leave with each change
+    std::size_t reliefs(LinearCongruence& random) const {
+      return least == most ? most : least + random.next() % (most - least + 1);
+    }
+  };
+
   // Simulated annealing: a slightly slower neighbour is accepted as well, the less the lower the
   // temperature. Each round starts again from the best plan, with half of the temperature.
   void anneal() {
     double temperature = options_.temperature;
     const std::size_t begun = work_, whole = options_.work - std::min(begun, options_.work);
-    constexpr std::size_t rounds = 3;
-    for (std::size_t round = 1; round <= rounds; ++round, temperature /= 2) {
-      cool(temperature, begun + whole * round / rounds);
+    constexpr std::size_t most = 8, few = 3;
+    constexpr std::array rounds{Round{most, most}, Round{0, most}, Round{few, few}};
+    for (std::size_t r = 0; r < rounds.size(); ++r, temperature /= 2) {
+      cool(temperature, rounds.at(r), begun + whole * (r + 1) / rounds.size());
     }
   }
 
-  void cool(double temperature, std::size_t until) {
+  void cool(double temperature, const Round& round, std::size_t until) {
     Solution current = best_;
     expander_.rebase(current.decisions);
     const auto begun = static_cast<double>(work_);
@@ -286,6 +305,10 @@ class Searcher {
           by_time ? current.evaluation.seconds * (1 + temperature * left * left) : never;
       Solution next =
           evaluate(by_time ? exchanged(current.decisions) : changed(current.decisions), limit);
+      const std::size_t reliefs = by_time ? round.reliefs(random_) : 0;
+      for (std::size_t r = 0; r < reliefs && may_fit(next, limit); ++r) {
+        next = evaluate(relieved(std::move(next.decisions)), limit);
+      }
       if (by_time ? next.evaluation.fits && next.evaluation.seconds <= limit
                   : !is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
@@ -316,6 +339,34 @@ class Searcher {
         expander_.rebase(best_.decisions);
       }
     }
+  }
+
+  // Returns whether a plan that does not fit may do so once more tensors leave.
+  static bool may_fit(const Solution& plan, double limit) {
+    return !plan.evaluation.fits && plan.evaluation.seconds <= limit;
+  }
+
+  // Takes another tensor off the device that has bytes in the fullest step of the latest evaluation
+  // and that this step does not use.
+  TensorDecisions relieved(TensorDecisions decisions) {
+    const std::vector<std::size_t>& bytes = evaluator_.bytes();
+    const auto fullest =
+        static_cast<std::uint32_t>(std::ranges::max_element(bytes) - bytes.begin());
+    found_.clear();
+    for (const LiveInterval& one : expanded_->intervals) {
+      if (one.first < fullest && fullest < one.last && is_movable_[one.root] != 0) {
+        found_.push_back(one.root);
+      }
+    }
+    if (!found_.empty()) {
+      constexpr int attempts = 4;  // it may have the decision already
+      const std::uint32_t root = found_[random_.next() % found_.size()];
+      const TensorDecision before = decisions[root];
+      for (int a = 0; a < attempts && decisions[root] == before; ++a) {
+        set(decisions, root, any_decision());
+      }
+    }
+    return decisions;
   }
 
   bool is_good_enough() const {
@@ -409,8 +460,11 @@ class Searcher {
   SearchOptions options_;
   ScheduleExpander expander_;
   Evaluator evaluator_;
-  std::vector<std::uint32_t> movable_;  // roots
-  bool within_pass_ = false;            // some of them may leave between uses of one pass
+  std::vector<std::uint32_t> movable_;          // roots
+  std::vector<std::uint8_t> is_movable_;        // by root
+  const ExpandedSchedule* expanded_ = nullptr;  // of the latest evaluation
+  std::vector<std::uint32_t> found_;            // scratch memory of relieved()
+  bool within_pass_ = false;                    // some of them may leave between uses of one pass
   Solution best_;
   std::size_t work_ = 0;
   LinearCongruence random_;

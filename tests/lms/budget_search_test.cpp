@@ -16,14 +16,20 @@ namespace {
 using tests::uniform_chain;
 using tests::unit;
 
+// Searches by live bytes, then places what was found.
+SearchedPlan search_and_place(const Request& request, const PlanningProblem& problem,
+                              const SearchedPlan& smallest, const SearchGoal& goal) {
+  return search_budget(request, problem, smallest, search_live(request, problem, goal), goal);
+}
+
 class BudgetSearchOfTenLayers : public ::testing::Test {
  protected:
   BudgetSearchOfTenLayers() { chain_.limit(10, 1, 1); }
 
   PlacedPlan search(std::size_t device_units) {
     const PlanningProblem problem = planning_problem(chain_.request());
-    return search_budget(chain_.request(), problem, minimize_memory(chain_.request(), problem),
-                         {.device_bytes = device_units * unit})
+    return search_and_place(chain_.request(), problem, minimize_memory(chain_.request(), problem),
+                            {.device_bytes = device_units * unit})
         .placed;
   }
   tests::Problem& chain() { return chain_; }
@@ -74,7 +80,7 @@ TEST_F(BudgetSearchOfTenLayers, ReturnsTheSmallestPlanWhereNothingFits) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);
   const PlacedPlan plan =
-      search_budget(chain().request(), problem, smallest, {.device_bytes = unit}).placed;
+      search_and_place(chain().request(), problem, smallest, {.device_bytes = unit}).placed;
   EXPECT_GT(plan.outcome.device_bytes, unit);
   EXPECT_EQ(plan.outcome.device_bytes, smallest.placed.outcome.device_bytes);
 }
@@ -96,11 +102,24 @@ TEST_F(BudgetSearchOfTenLayers, ImprovesAPlanOfASmallerBudgetWhereThereIsMore) {
   }
 }
 
+TEST_F(BudgetSearchOfTenLayers, FitsASmallerBudgetFromAPlanForALargerOne) {
+  chain().limit(10, 0.25, 0.25);
+  const PlanningProblem problem = planning_problem(chain().request());
+  Solution found = search_live(chain().request(), problem, {.device_bytes = 9 * unit});
+  for (std::size_t units = 8; units >= 3; --units) {
+    Solution below = search_live_below(chain().request(), problem, found.decisions,
+                                       {.device_bytes = units * unit});
+    EXPECT_TRUE(below.evaluation.fits) << units;
+    EXPECT_GE(below.evaluation.seconds, found.evaluation.seconds) << units;
+    found = std::move(below);
+  }
+}
+
 TEST_F(BudgetSearchOfTenLayers, KeepsInALargerBudgetWhatNeedNotMove) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);
   const SearchedPlan tight =
-      search_budget(chain().request(), problem, smallest, {.device_bytes = 4 * unit});
+      search_and_place(chain().request(), problem, smallest, {.device_bytes = 4 * unit});
   const auto moves = [](const SearchedPlan& plan) {
     return std::ranges::count_if(plan.decisions,
                                  [](TensorDecision d) { return d != TensorDecision::keep; });

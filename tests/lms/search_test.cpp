@@ -79,6 +79,16 @@ TEST(Search, MinimisesThePeakWhateverTheTime) {
   EXPECT_EQ(found.evaluation.peak, 2 * unit);
 }
 
+TEST(Search, MinimisesThePeakAmongPlansThatTheHostHolds) {
+  const Solution found = search(chain_of_ten(1, 1), {.device_bytes = 0,
+                                                     .host_bytes = 3 * unit,
+                                                     .drops = false,
+                                                     .minimize_memory = true,
+                                                     .work = 200'000});
+  EXPECT_EQ(count(found, TensorDecision::swap), 3U);
+  EXPECT_EQ(found.evaluation.peak, 7 * unit) << "of ten units, three are on the host";
+}
+
 TEST(Search, DependsOnItsArgumentsAlone) {
   const PlanningProblem problem = chain_of_ten(0.25, 0.25);
   const SearchOptions options{.device_bytes = 4 * unit, .work = 50'000};
