@@ -46,6 +46,7 @@ class BudgetSearch {
         problem_(problem),
         budget_(goal.device_bytes),
         good_enough_(good_enough(goal)),
+        useful_seconds_(goal.useful_seconds),
         fixed_(problem.roots.size()) {}
 
   SearchedPlan run(const SearchedPlan& smallest, Solution found) {
@@ -177,12 +178,16 @@ class BudgetSearch {
   }
 
   // Takes over as many decisions of a plan that is faster, but does not fit once it is placed, as
-  // the best plan permits: halves the set of decisions that differ until they fit.
+  // the best plan permits: halves the set of decisions that differ until they fit. The result is
+  // never faster than that plan, so that its time says whether merging is of use: if it were, by
+  // chance, a larger budget that has no use for it could end at a slower plan than this one.
   void merge(const TensorDecisions& faster) {
     constexpr int attempts = 32;
-    if (!fits_ || best_decisions_.empty() || is_done()) {
+    const bool is_useful = useful_seconds_ == nullptr || evaluated_ <= *useful_seconds_;
+    if (!fits_ || best_decisions_.empty() || is_done() || !is_useful) {
       return;
     }
+    least_seconds_ = evaluated_;
     const std::vector<std::uint32_t> roots = differing(faster, best_decisions_);
     TensorDecisions merged = best_decisions_;
     std::vector<std::span<const std::uint32_t>> open{roots};
@@ -322,6 +327,9 @@ class BudgetSearch {
   void accept_if_better(PlacedPlan plan, const TensorDecisions& decisions) {
     const Outcome& outcome = plan.outcome;
     const bool fits = outcome.device_bytes <= budget_ && outcome.host_bytes <= request_.budget.host;
+    if (outcome.seconds < least_seconds_) {
+      return;
+    }
     if (best_.schedule.steps.empty() ||
         (fits && (!fits_ || outcome.seconds < best_.outcome.seconds)) ||
         (!fits && !fits_ && outcome.device_bytes < best_.outcome.device_bytes)) {
@@ -341,12 +349,13 @@ class BudgetSearch {
   const PlanningProblem& problem_;
   std::size_t budget_;
   double good_enough_;
+  const std::atomic<double>* useful_seconds_;
   TensorDecisions latest_;
   PlacedPlan best_;
   TensorDecisions best_decisions_;
   std::vector<std::uint8_t> fixed_;  // by root: a change alone does not fit once it is placed
   bool fits_ = false;
-  double evaluated_ = 0;
+  double evaluated_ = 0, least_seconds_ = 0;
 };
 
 }  // namespace

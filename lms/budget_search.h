@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "lms/plan_schedule.h"
@@ -30,6 +31,9 @@ SearchedPlan minimize_memory(const Request& request, const PlanningProblem& prob
 struct SearchGoal {
   std::size_t device_bytes = 0;  // of the arena, instead of the request's
   double bound_seconds = 0;      // a lower bound of the step: a plan close to it ends the search
+  // Seconds of a plan for another budget, which others may lower meanwhile; null: none. Single
+  // decisions are not merged where the plan would be slower than that.
+  const std::atomic<double>* useful_seconds = nullptr;
 };
 
 // Searches a plan that fits by its live bytes, by simulated annealing: from simple plans, or from

@@ -98,6 +98,7 @@ class SeriesSearch {
             series_.begin())),
         below_(near_),
         full_(series_.size()),
+        fastest_seconds_(request.useful_seconds),
         best_(smallest) {}
 
   PlacedPlan fastest() {
@@ -124,6 +125,12 @@ class SeriesSearch {
   bool starts_anew(std::size_t i) const { return i < near_ || starts_from_simple_plans(i); }
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
 
+  // The goal of a search whose plan no other search continues.
+  SearchGoal last_goal(std::size_t i) {
+    SearchGoal result = goal(i);
+    result.useful_seconds = &fastest_seconds_;
+    return result;
+  }
   SearchGoal goal(std::size_t i) { return {.device_bytes = series_[i], .bound_seconds = bound(i)}; }
   double bound(std::size_t i) { return bounds_.seconds(series_[i]); }
 
@@ -162,13 +169,17 @@ class SeriesSearch {
     }
     const std::vector<Solution> found = search_live_all(starts);
     run_all(starts.size(), [&](std::size_t k) {
-      full_[starts[k]] = search_budget(request_, problem_, smallest_, found[k], goal(starts[k]));
+      const std::size_t i = starts[k];
+      full_[i] = search_budget(request_, problem_, smallest_, found[k],
+                               i + 1 < near_ ? last_goal(i) : goal(i));
+      publish(*full_[i]);
     });
     std::vector<SearchedPlan> plans(budgets.size());
     run_all(budgets.size(), [&](std::size_t k) {
       const std::size_t i = budgets[k];
       const SearchedPlan& start = *full_[full_below(i)];
-      plans[k] = full_below(i) == i ? start : refine_plan(request_, problem_, start, goal(i));
+      plans[k] = full_below(i) == i ? start : refine_plan(request_, problem_, start, last_goal(i));
+      publish(plans[k]);
     });
     for (std::size_t k = 0; k < budgets.size(); ++k) {
       accept(std::move(plans[k]), budgets[k]);
@@ -217,11 +228,24 @@ class SeriesSearch {
     }
   }
 
+  bool is_within_budget(const Outcome& outcome) const {
+    return outcome.device_bytes <= request_.budget.device &&
+           outcome.host_bytes <= request_.budget.host;
+  }
+
+  // Tells searches of other budgets of a plan. The result does not depend on when they hear of it:
+  // what they then leave out would be slower.
+  void publish(const SearchedPlan& plan) {
+    const Outcome& outcome = plan.placed.outcome;
+    double known = fastest_seconds_;
+    while (is_within_budget(outcome) && outcome.seconds < known &&
+           !fastest_seconds_.compare_exchange_weak(known, outcome.seconds)) {
+    }
+  }
+
   void accept(SearchedPlan plan, std::size_t budget) {
     const Outcome& outcome = plan.placed.outcome;
-    if (outcome.device_bytes <= request_.budget.device &&
-        outcome.host_bytes <= request_.budget.host &&
-        outcome.seconds < best_.placed.outcome.seconds) {
+    if (is_within_budget(outcome) && outcome.seconds < best_.placed.outcome.seconds) {
       best_ = std::move(plan);
       best_budget_ = budget;
     }
@@ -236,6 +260,7 @@ class SeriesSearch {
   std::size_t near_;                               // of the series
   std::vector<std::optional<Solution>> below_;     // by near budget: found from the one above
   std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched by itself
+  std::atomic<double> fastest_seconds_;  // of a plan within the request's budget, of any form
   SearchedPlan best_;
   std::size_t best_budget_ = 0;  // index of the budget for which the best plan was found
 };
