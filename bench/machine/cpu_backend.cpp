@@ -49,11 +49,19 @@ Team chosen_team(const Config& config) {
   Team team{.cpus = layers::cpu::affinity_cpus()};
   const auto available = static_cast<int>(team.cpus.size());
   const int request = config.cpu.intra_threads.value_or(0);
-  team.threads = request != 0 ? request : layers::cpu::asked_threads().value_or(available);
+  const int wanted = request != 0 ? request : layers::cpu::asked_threads().value_or(available);
+  team.threads = layers::cpu::available_threads(wanted);
+  if (team.threads < wanted) {
+    team.note = fmt::format(
+        "OpenMP gives {} of {} threads: OMP_THREAD_LIMIT or OMP_MAX_ACTIVE_LEVELS permits no more",
+        team.threads, wanted);
+  }
   if (layers::cpu::user_binds_threads()) {
     return team;
   }
-  if (request > available) {  // scripts for larger machines; a TensorFlow pool may be larger too
+  if (request > available &&
+      team.threads >
+          available) {  // scripts for larger machines; a TensorFlow pool may be larger too
     team.threads = available;
     team.note = fmt::format(
         "--num_intra_threads={}: {} threads compute, one on each of the processors that are "

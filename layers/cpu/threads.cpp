@@ -54,6 +54,22 @@ std::vector<int> cpus_of_places() {
   return all;
 }
 
+// oneDNN divides its work by the number of threads that were asked for, and would wait without end
+// for those that never came.
+void check_team(int given, int asked) {
+  if (given < asked) {
+    throw Error("OpenMP gives " + std::to_string(given) + " of " + std::to_string(asked) +
+                " threads: raise OMP_THREAD_LIMIT, or compute with fewer threads");
+  }
+}
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t";
+  const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
+  text.remove_prefix(first);
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
+
 }  // namespace
 
 std::vector<int> affinity_cpus() {
@@ -76,11 +92,15 @@ std::vector<int> affinity_cpus() {
 
 std::optional<int> asked_threads() {
   const std::string_view text = environment("OMP_NUM_THREADS");
-  const std::string_view first = text.substr(0, text.find(','));
+  const std::string_view first = without_blanks(text.substr(0, text.find(',')));
   int threads = 0;
   const auto [stop, error] = std::from_chars(first.data(), first.data() + first.size(), threads);
   const bool whole = error == std::errc() && stop == first.data() + first.size();
   return whole && threads > 0 ? std::optional<int>(threads) : std::nullopt;
+}
+
+int available_threads(int wanted) {
+  return omp_get_max_active_levels() > 0 ? std::min(wanted, omp_get_thread_limit()) : 1;
 }
 
 bool user_binds_threads() {
@@ -98,9 +118,10 @@ void use_threads(std::span<const int> cpus, Caller caller) {
   const int threads = static_cast<int>(cpus.size());
   omp_set_dynamic(0);
   omp_set_num_threads(threads);
-  std::atomic<int> refused = -1;
+  std::atomic<int> refused = -1, given = 0;
 #pragma omp parallel num_threads(threads)
   {
+    ++given;
     flush_subnormals();
     const auto index = static_cast<std::size_t>(omp_get_thread_num());
     const bool all = index == 0 && caller == Caller::free;
@@ -112,14 +133,20 @@ void use_threads(std::span<const int> cpus, Caller caller) {
     throw Error("use_threads: this process may not run on processor " + std::to_string(refused) +
                 "; choose among those of its affinity mask");
   }
+  check_team(given, threads);
 }
 
 void use_unpinned_threads(int threads) {
   check(threads > 0, "use_unpinned_threads: a team has one thread or more");
   omp_set_dynamic(0);
   omp_set_num_threads(threads);
+  std::atomic<int> given = 0;
 #pragma omp parallel num_threads(threads)
-  flush_subnormals();
+  {
+    ++given;
+    flush_subnormals();
+  }
+  check_team(given, threads);
 }
 
 }  // namespace cnn::layers::cpu

@@ -53,6 +53,22 @@ TEST(Threads, AreAsManyAsTheUserOfOpenMpAsksFor) {
   EXPECT_EQ(threads_of_a_run(), 1);
 }
 
+TEST(Threads, AreAsManyAsAskedForWithBlanksAroundTheNumber) {
+  const Environment number("OMP_NUM_THREADS", " 3\t, 2");
+  EXPECT_EQ(threads_of_a_run(), 3);
+}
+
+// A library that plans for more threads than OpenMP gives would wait for the others without end.
+TEST(Threads, AreNoMoreThanTheLimitsOfOpenMp) {
+  const Environment number("OMP_NUM_THREADS", "3");
+  {
+    const Environment limit("OMP_THREAD_LIMIT", "2");
+    EXPECT_EQ(threads_of_a_run({"--model=resnet20"}), 2);
+  }
+  const Environment serial("OMP_MAX_ACTIVE_LEVELS", "0");
+  EXPECT_EQ(threads_of_a_run({"--model=resnet20"}), 1);
+}
+
 TEST(Threads, MayBeMoreThanProcessors) {
   const std::string more = std::to_string(threads_of_a_run() + 1);
   const Environment number("OMP_NUM_THREADS", more.c_str());

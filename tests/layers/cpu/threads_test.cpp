@@ -33,6 +33,17 @@ TEST(UseThreads, GivesTheCallersTeamOneThreadPerProcessor) {
   });
 }
 
+TEST(UseThreads, RefusesATeamThatOpenMpCutsShort) {
+  on_a_thread([] {
+    omp_set_max_active_levels(0);
+    EXPECT_EQ(available_threads(2), 1);
+    const std::vector<int> cpus(2, affinity_cpus().front());
+    EXPECT_THROW(use_threads(cpus), Error);
+    EXPECT_THROW(use_unpinned_threads(2), Error);
+    EXPECT_NO_THROW(use_unpinned_threads(1));
+  });
+}
+
 TEST(UseThreads, PinsEveryThreadButTheCaller) {
   on_a_thread([] {
     const std::vector<int> cpus = affinity_cpus();
