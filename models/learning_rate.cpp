@@ -94,11 +94,18 @@ bool append(std::vector<Number>& to, std::string_view text) {
   return error == std::errc() && stop == end && std::isfinite(static_cast<double>(value));
 }
 
+// Rounds down to whole steps. Lengths that no run reaches are cut off where integers would
+// overflow.
+std::int64_t whole_steps(double steps) {
+  constexpr double most = 1e18;
+  return static_cast<std::int64_t>(std::min(steps, most));
+}
+
 LearningRate piecewise_rate(const RatePieces& pieces, double steps_per_epoch) {
   PiecewiseRate piecewise{{}, pieces.rates};
   for (const std::int64_t epoch : pieces.epochs) {
     const double steps = static_cast<double>(epoch) * steps_per_epoch;
-    piecewise.boundaries.push_back(static_cast<std::int64_t>(steps) - 1);
+    piecewise.boundaries.push_back(whole_steps(steps) - 1);
   }
   return {.schedule = std::move(piecewise)};
 }
@@ -108,7 +115,7 @@ LearningRate initial_rate(const LearningRateOptions& options, double steps_per_e
   if (options.num_epochs_per_decay == 0) {
     return constant(start);
   }
-  const auto steps = static_cast<std::int64_t>(steps_per_epoch * options.num_epochs_per_decay);
+  const std::int64_t steps = whole_steps(steps_per_epoch * options.num_epochs_per_decay);
   check(steps > 0, "--num_epochs_per_decay is shorter than one step");
   return {.schedule = StaircaseRate{start, options.learning_rate_decay_factor, steps,
                                     options.minimum_learning_rate}};
@@ -170,8 +177,7 @@ LearningRate learning_rate(const LearningRateOptions& options, const DefaultRate
                 : initial_rate(options, steps_per_epoch);
   result.warmup_rate =
       piecewise ? std::get<PiecewiseRate>(result.schedule).rates[0] : *options.init_learning_rate;
-  result.warmup_steps =
-      static_cast<std::int64_t>(steps_per_epoch * options.num_learning_rate_warmup_epochs);
+  result.warmup_steps = whole_steps(steps_per_epoch * options.num_learning_rate_warmup_epochs);
   return result;
 }
 

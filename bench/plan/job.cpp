@@ -129,8 +129,7 @@ bool Job::shows_accuracies() const {
 }
 
 bool Job::keeps_checkpoints() const {
-  return config->checkpoint.train_dir && mode != Mode::evaluation &&
-         !config->mode.freeze_when_forward_only && !config->gpu.simulate;
+  return config->checkpoint.train_dir && mode != Mode::evaluation && !config->gpu.simulate;
 }
 
 double Job::total_loss(const StepValues& values) const {

@@ -90,6 +90,16 @@ TEST(LearningRate, RisesLinearlyWithTheWarmUpFlag) {
   expect_rates(rate, {{0, 0}, {12511, 0.5}, {25022, 1}, {10000000, 1}});
 }
 
+TEST(LearningRate, TakesLengthsThatNoRunReaches) {
+  LearningRateOptions options{.init_learning_rate = 0.1};
+  options.num_learning_rate_warmup_epochs = 1e300;
+  EXPECT_LT(rate_of("imagenet", "vgg11", options, {.batch_size = 64}).at(1'000'000), 1e-9);
+  options.num_learning_rate_warmup_epochs = 0;
+  options.num_epochs_per_decay = 1e300;
+  options.learning_rate_decay_factor = 0.5;
+  EXPECT_EQ(rate_of("imagenet", "vgg11", options, {.batch_size = 64}).at(1'000'000), 0.1);
+}
+
 TEST(LearningRate, DecaysInStairsDownToItsMinimum) {
   const LearningRate rate = rate_of("imagenet", "resnet50",
                                     {.init_learning_rate = 1.0,

@@ -97,6 +97,8 @@ TEST(Job, KeepsCheckpointsOfARunThatHasATrainDirAndMayChangeIt) {
   EXPECT_FALSE(JobOfFlags({}).job.keeps_checkpoints());
   EXPECT_TRUE(JobOfFlags({train_dir}).job.keeps_checkpoints());
   EXPECT_FALSE(JobOfFlags({train_dir, "--eval"}).job.keeps_checkpoints());
+  EXPECT_TRUE(JobOfFlags({train_dir, "--freeze_when_forward_only"}).job.keeps_checkpoints())
+      << "the flag acts with --forward_only only";
 }
 
 std::string in_four_bytes(int number) {
