@@ -9,6 +9,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "data/checkpoint_names.h"
 #include "runtime/error.h"
 
 namespace cnn::data {
@@ -31,6 +32,12 @@ std::string owner(int descriptor) {
 
 FolderLock::FolderLock(const fs::path& folder) {
   std::error_code error;
+  // Evaluation takes such a path. A folder of that name would hide the file from it for good.
+  const fs::path file = folder.string() + std::string(checkpoint_extension);
+  if (!fs::exists(folder, error) && fs::is_regular_file(file, error)) {
+    throw Error("cannot train in --train_dir=" + folder.string() + ": " + file.string() +
+                " is a checkpoint; to continue from the newest one, give their folder");
+  }
   fs::create_directories(folder, error);
   check(fs::is_directory(folder, error), "cannot train in --train_dir=" + folder.string() +
                                              ": it is no folder and cannot be made one");

@@ -47,6 +47,15 @@ TEST(FolderLock, MakesTheFolder) {
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a/b"));
 }
 
+TEST(FolderLock, HidesNoCheckpointBehindAFolderOfItsName) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-3.safetensors", "weights");
+  const auto checkpoint = folder.path() / "model.ckpt-3";
+  EXPECT_THAT(error_of([&] { const FolderLock lock(checkpoint); }),
+              AllOf(HasSubstr("model.ckpt-3.safetensors is a checkpoint"), HasSubstr("folder")));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint));
+}
+
 TEST(FolderLock, SaysWhatIsInTheWay) {
   const TemporaryFolder folder;
   const auto file = folder.write("file", "x");
