@@ -143,6 +143,8 @@ StepPlan Planner::plan_by(const Schedule& schedule, std::size_t enough, const St
   schedule_ = schedule;
   enough_ = enough;
   StepPlan result = place(unlimited, request);
+  // The plan may move what the options keep.
+  report_.floor = report_.fits ? std::min(report_.floor, report_.peak) : report_.floor;
   report_.lower_bound_seconds = lower_bound_of(request, schedule_);
   return result;
 }

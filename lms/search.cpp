@@ -82,7 +82,7 @@ class Searcher {
     Evaluation evaluation = evaluator_.estimate(*expanded_, seconds);
     if (const std::size_t leaving = leaving_bytes(decisions); leaving > options_.host_bytes) {
       evaluation.fits = false;
-      evaluation.peak += leaving - options_.host_bytes;
+      evaluation.peak += 2 * (leaving - options_.host_bytes);  // more than such a swap saves
       evaluation.excess += static_cast<double>(leaving - options_.host_bytes);
     }
     return {std::move(decisions), evaluation};
@@ -168,8 +168,9 @@ class Searcher {
     std::vector<std::uint32_t> kept;
     std::size_t bytes = 0;
     for (const std::uint32_t r : movable_) {
-      bytes += decisions[r] == TensorDecision::keep ? problem_.roots[r].bytes : 0;
-      if (decisions[r] == TensorDecision::keep && bytes <= options_.host_bytes) {
+      const std::size_t more = problem_.roots[r].bytes;
+      if (decisions[r] == TensorDecision::keep && more <= options_.host_bytes - bytes) {
+        bytes += more;
         kept.push_back(r);
       }
     }

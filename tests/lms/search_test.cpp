@@ -89,6 +89,22 @@ TEST(Search, MinimisesThePeakAmongPlansThatTheHostHolds) {
   EXPECT_EQ(found.evaluation.peak, 7 * unit) << "of ten units, three are on the host";
 }
 
+TEST(Search, SwapsASmallTensorWhereTheHostHasNoRoomForAnEarlierOne) {
+  PlanningProblem problem = chain_of_ten(1, 1);
+  const auto large = std::ranges::find_if(problem.roots, &Root::may_leave);
+  large->bytes = 4 * unit;
+  const auto place = static_cast<std::size_t>(large - problem.roots.begin());
+  for (const bool minimize : {false, true}) {
+    const Solution found = search(problem, {.device_bytes = minimize ? 0 : 12 * unit,
+                                            .host_bytes = unit,
+                                            .drops = false,
+                                            .minimize_memory = minimize,
+                                            .work = 100'000});
+    EXPECT_EQ(found.decisions[place], TensorDecision::keep) << minimize;
+    EXPECT_EQ(count(found, TensorDecision::swap), 1U) << minimize;
+  }
+}
+
 TEST(Search, DependsOnItsArgumentsAlone) {
   const PlanningProblem problem = chain_of_ten(0.25, 0.25);
   const SearchOptions options{.device_bytes = 4 * unit, .work = 50'000};
