@@ -178,9 +178,9 @@ class BudgetSearch {
   }
 
   // Takes over as many decisions of a plan that is faster, but does not fit once it is placed, as
-  // the best plan permits: halves the set of decisions that differ until they fit. The result is
-  // never faster than that plan, so that its time says whether merging is of use: if it were, by
-  // chance, a larger budget that has no use for it could end at a slower plan than this one.
+  // the best plan permits: halves the set of decisions that differ until they fit. A merged plan
+  // that is faster than that one, which is rare, is rejected: so a search that leaves merging out
+  // because that plan is too slow misses nothing, and more memory is never slower.
   void merge(const TensorDecisions& faster) {
     constexpr int attempts = 32;
     const bool is_useful = useful_seconds_ == nullptr || evaluated_ <= *useful_seconds_;
@@ -355,7 +355,8 @@ class BudgetSearch {
   TensorDecisions best_decisions_;
   std::vector<std::uint8_t> fixed_;  // by root: a change alone does not fit once it is placed
   bool fits_ = false;
-  double evaluated_ = 0, least_seconds_ = 0;
+  double evaluated_ = 0;
+  double least_seconds_ = 0;  // faster plans are rejected
 };
 
 }  // namespace
@@ -365,21 +366,14 @@ SearchedPlan minimize_memory(const Request& request, const PlanningProblem& prob
       .smallest(find(request, problem, {.minimize_memory = true, .work = work_of(problem)}));
 }
 
-Solution search_live(const Request& request, const PlanningProblem& problem,
-                     const SearchGoal& goal) {
+Solution search_live(const Request& request, const PlanningProblem& problem, const SearchGoal& goal,
+                     const TensorDecisions* larger) {
+  const std::size_t work = work_of(problem);
   return find(request, problem,
               {.device_bytes = goal.device_bytes,
                .good_enough = good_enough(goal),
-               .work = work_of(problem)});
-}
-
-Solution search_live_below(const Request& request, const PlanningProblem& problem,
-                           const TensorDecisions& larger, const SearchGoal& goal) {
-  return find(request, problem,
-              {.device_bytes = goal.device_bytes,
-               .good_enough = good_enough(goal),
-               .work = work_of(problem) / 2,
-               .start = &larger});
+               .work = larger == nullptr ? work : work / 2,
+               .start = larger});
 }
 
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,

@@ -36,12 +36,10 @@ struct SearchGoal {
   const std::atomic<double>* useful_seconds = nullptr;
 };
 
-// Searches a plan that fits by its live bytes, by simulated annealing: from simple plans, or from
-// one for a larger budget, which takes half of the time.
-Solution search_live(const Request& request, const PlanningProblem& problem,
-                     const SearchGoal& goal);
-Solution search_live_below(const Request& request, const PlanningProblem& problem,
-                           const TensorDecisions& larger, const SearchGoal& goal);
+// Searches a plan that fits by its live bytes, by simulated annealing: from simple plans, or in
+// half of the time from the decisions for a larger budget. larger: null for none.
+Solution search_live(const Request& request, const PlanningProblem& problem, const SearchGoal& goal,
+                     const TensorDecisions* larger = nullptr);
 
 // Searches the fastest plan for one budget: places the plan that a search by live bytes has found.
 // Placement takes slightly more, so the search is repeated with a lower target; where none is left,

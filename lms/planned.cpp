@@ -32,8 +32,11 @@
 namespace cnn::lms {
 namespace {
 
-// The budgets near the smallest one, for which plans differ most: at most this ratio.
-constexpr double near_ratio = 1.6;
+// Returns whether a budget is near the smallest one: there plans differ most.
+bool is_near(std::size_t bytes, std::size_t smallest) {
+  constexpr double ratio = 1.6;
+  return static_cast<double>(bytes) <= ratio * static_cast<double>(smallest);
+}
 
 // Returns the budgets of the series that are near or at most `last`, ascending: dense near the
 // smallest, where little memory saves much time.
@@ -43,7 +46,7 @@ std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   const auto bytes = [&] {
     return static_cast<std::size_t>(static_cast<double>(smallest) * ratio) / alignment * alignment;
   };
-  while (ratio <= near_ratio || bytes() <= last) {
+  while (series.empty() || is_near(bytes(), series.front()) || bytes() <= last) {
     series.push_back(bytes());
     constexpr double near = 1.1, near_step = 1.04, far_step = 1.03;
     ratio *= ratio < near ? near_step : far_step;
@@ -93,9 +96,8 @@ class SeriesSearch {
         series_(budget_series(smallest.placed.outcome.device_bytes, request.budget.device)),
         count_(static_cast<std::size_t>(std::ranges::upper_bound(series_, request.budget.device) -
                                         series_.begin())),
-        near_(static_cast<std::size_t>(
-            std::ranges::find_if(series_, [&](std::size_t bytes) { return !is_near(bytes); }) -
-            series_.begin())),
+        near_(static_cast<std::size_t>(std::ranges::count_if(
+            series_, [&](std::size_t bytes) { return is_near(bytes, series_.front()); }))),
         below_(near_),
         full_(series_.size()),
         fastest_seconds_(request.useful_seconds),
@@ -115,9 +117,6 @@ class SeriesSearch {
   }
 
  private:
-  bool is_near(std::size_t bytes) const {
-    return static_cast<double>(bytes) <= near_ratio * static_cast<double>(series_.front());
-  }
   bool starts_from_simple_plans(std::size_t i) const {
     constexpr std::size_t stride = 4;
     return i % stride == 0;
@@ -186,7 +185,8 @@ class SeriesSearch {
     }
   }
 
-  // Searches these budgets by live bytes. The first call walks down to the least of the near ones.
+  // Returns a plan by live bytes for each of these budgets: for every fourth one from simple plans,
+  // for a near one also from the plan for the budget above, whichever is faster.
   std::vector<Solution> search_live_all(const std::vector<std::size_t>& budgets) {
     std::size_t least = near_;
     std::vector<std::size_t> simple;  // positions in budgets
@@ -206,24 +206,26 @@ class SeriesSearch {
       }
     });
     for (std::size_t k = 0; k < budgets.size(); ++k) {
-      if (budgets[k] < near_) {
-        const Solution& below = *below_[budgets[k]];
-        const bool is_better =
-            found[k].decisions.empty() || !found[k].evaluation.fits ||
-            (below.evaluation.fits && below.evaluation.seconds < found[k].evaluation.seconds);
-        found[k] = is_better ? below : found[k];
+      if (budgets[k] < near_ && is_better(*below_[budgets[k]], found[k])) {
+        found[k] = *below_[budgets[k]];
       }
     }
     return found;
+  }
+
+  // other: may be empty, where nothing was searched.
+  static bool is_better(const Solution& one, const Solution& other) {
+    return other.decisions.empty() || !other.evaluation.fits ||
+           (one.evaluation.fits && one.evaluation.seconds < other.evaluation.seconds);
   }
 
   // Searches the near budgets from the largest down to this one.
   void walk_down(std::size_t least) {
     for (std::size_t i = near_; i-- > least;) {
       if (!below_[i]) {
-        below_[i] = i + 1 == near_
-                        ? search_live(request_, problem_, goal(i))
-                        : search_live_below(request_, problem_, below_[i + 1]->decisions, goal(i));
+        const bool is_largest = i + 1 == near_;
+        below_[i] = search_live(request_, problem_, goal(i),
+                                is_largest ? nullptr : &below_[i + 1]->decisions);
       }
     }
   }

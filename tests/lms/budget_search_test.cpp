@@ -107,8 +107,8 @@ TEST_F(BudgetSearchOfTenLayers, FitsASmallerBudgetFromAPlanForALargerOne) {
   const PlanningProblem problem = planning_problem(chain().request());
   Solution found = search_live(chain().request(), problem, {.device_bytes = 9 * unit});
   for (std::size_t units = 8; units >= 3; --units) {
-    Solution below = search_live_below(chain().request(), problem, found.decisions,
-                                       {.device_bytes = units * unit});
+    Solution below =
+        search_live(chain().request(), problem, {.device_bytes = units * unit}, &found.decisions);
     EXPECT_TRUE(below.evaluation.fits) << units;
     EXPECT_GE(below.evaluation.seconds, found.evaluation.seconds) << units;
     found = std::move(below);
