@@ -59,9 +59,8 @@ Team chosen_team(const Config& config) {
   if (layers::cpu::user_binds_threads()) {
     return team;
   }
-  if (request > available &&
-      team.threads >
-          available) {  // scripts for larger machines; a TensorFlow pool may be larger too
+  // The flag may come from a script for a larger machine, and TensorFlow's pool may be larger too.
+  if (request > available && team.threads > available) {
     team.threads = available;
     team.note = fmt::format(
         "--num_intra_threads={}: {} threads compute, one on each of the processors that are "

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <omp.h>
 #include <string>
 #include <string_view>
@@ -63,13 +63,6 @@ void check_team(int given, int asked) {
   }
 }
 
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view blanks = " \t";
-  const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
-  text.remove_prefix(first);
-  return text.substr(0, text.find_last_not_of(blanks) + 1);
-}
-
 }  // namespace
 
 std::vector<int> affinity_cpus() {
@@ -91,12 +84,14 @@ std::vector<int> affinity_cpus() {
 }
 
 std::optional<int> asked_threads() {
-  const std::string_view text = environment("OMP_NUM_THREADS");
-  const std::string_view first = without_blanks(text.substr(0, text.find(',')));
-  int threads = 0;
-  const auto [stop, error] = std::from_chars(first.data(), first.data() + first.size(), threads);
-  const bool whole = error == std::errc() && stop == first.data() + first.size();
-  return whole && threads > 0 ? std::optional<int>(threads) : std::nullopt;
+  const std::string text(environment("OMP_NUM_THREADS"));
+  char* stop = nullptr;
+  const long threads = std::strtol(text.c_str(), &stop, 10);  // skips blanks, as OpenMP does
+  const std::string_view rest(stop);
+  const std::size_t next = rest.find_first_not_of(" \t");
+  const bool ends = next == std::string_view::npos || rest[next] == ',';
+  const bool valid = ends && threads > 0 && threads <= std::numeric_limits<int>::max();
+  return valid ? std::optional<int>(static_cast<int>(threads)) : std::nullopt;
 }
 
 int available_threads(int wanted) {
