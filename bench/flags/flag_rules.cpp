@@ -6,6 +6,7 @@
 
 #include "bench/flags/conditions.h"
 #include "bench/flags/fault_spec.h"
+#include "bench/flags/file_rules.h"
 #include "bench/flags/flag_table.h"
 #include "bench/flags/gpu_indices.h"
 #include "bench/flags/reduce_spec.h"
@@ -190,6 +191,7 @@ void check_rules(const Config& config) {
   for (const Rule& rule : rules) {
     check(!rule.broken(config), rule.message);
   }
+  check_files(config);
   models::check_options(config.rate);
   parse_gpu_indices(config.gpu.indices);
   if (config.comm.spec) {

@@ -30,20 +30,28 @@ constexpr std::string_view needs_lms = "flags --lms_... act with --lms only";
 constexpr NoEffectRule no_lms{[](const Config& c) { return !c.lms.enabled; }, needs_lms};
 constexpr NoEffectRule no_debug{[](const Config& c) { return c.lms.enabled && !c.lms.debug; },
                                 "--lms_debug_level acts with --lms_debug only"};
-constexpr NoEffectRule no_caffe{
-    [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "caffe"; },
-    "--lms_frac acts with --lms_policy=caffe only"};
+bool has_plan(const Config& c) { return c.lms.enabled && c.lms.plan_file.has_value(); }
+
+// Returns whether a plan is made, but not by that policy.
+bool plans_without(std::string_view policy, const Config& c) {
+  return c.lms.enabled && !has_plan(c) && policy_of(c.lms) != policy;
+}
+
+constexpr NoEffectRule fixed_plan{
+    has_plan,
+    "flags that choose a plan (--lms_policy, --lms_n_tensors, --lms_sync_mode, --lms_recompute, "
+    "--lms_size_threshold, --lms_variables, --lms_excl_..., --lms_incl_... and "
+    "those of one policy) do nothing beside --lms_plan_file, whose plan runs as it is"};
+constexpr NoEffectRule no_caffe{[](const Config& c) { return plans_without("caffe", c); },
+                                "--lms_frac acts with --lms_policy=caffe only"};
 constexpr NoEffectRule no_tflms1{
-    [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms1"; },
+    [](const Config& c) { return plans_without("tflms1", c); },
     "--lms_lb, --lms_ub, --lms_fuse_swapins, --lms_swap_branches, --lms_branch_threshold and "
     "--lms_ctrld_strategy act with --lms_policy=tflms1 only"};
 constexpr NoEffectRule no_tflms2{
-    [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms2"; },
+    [](const Config& c) { return plans_without("tflms2", c); },
     "--lms_swapout_threshold, --lms_swapin_ahead and --lms_swapin_groupby act with "
     "--lms_policy=tflms2 only"};
-constexpr NoEffectRule fixed_policy{
-    [](const Config& c) { return c.lms.enabled && c.lms.plan_file.has_value(); },
-    "--lms_policy does nothing beside --lms_plan_file, whose plan runs as it is"};
 constexpr NoEffectRule no_variants{
     [](const Config& c) {
       return c.lms.enabled && !c.lms.slices.count && c.lms.variants == LmsVariants::same;
@@ -105,7 +113,7 @@ constexpr Flag lms_rows[] = {
      .help = "who decides what moves: our planner, or a policy of another system; unset = planned, "
              "or tflms1 or tflms2 where their flags are set",
      .member = &policy_member,
-     .no_effect = {no_lms, fixed_policy}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_plan_out",
      .help = "write the plan to this file: its steps in their order, readable, for --lms_plan_file",
      .member = &at<&Config::lms, &LmsFlags::plan_out>,
@@ -118,16 +126,16 @@ constexpr Flag lms_rows[] = {
      .help = "how many tensors may move, in the order of the policy; -1 = all, 0 = none",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::n_tensors>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_sync_mode",
      .help = "0 asynchronous, 1 computing waits for swap-outs, 2 for swap-ins, 3 for both",
      .range = between(0, 3),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::sync_mode>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_recompute",
      .help = "what may be computed again: auto, off, cheap (element-wise ops, norms, pools), full",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::recompute>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_slices",
      .help =
          "compute the part of the network up to the first dense layer in so many slices along the "
@@ -157,13 +165,13 @@ constexpr Flag lms_rows[] = {
              "loaded where they are used and updated in slices, to the same bits: off, on, auto = "
              "where no plan fits otherwise",
      .member = &at<&Config::lms, &LmsFlags::variables>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_size_threshold",
      .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000, divided by the "
              "slices of --lms_slices and --lms_row_slices",
      .range = at_least(1),
      .member = &at<&Config::lms, &LmsFlags::size_threshold>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_limit",
      .help = "memory in MB that the run may take on its device; 0 = what is free",
      .range = at_least(0),
@@ -184,7 +192,7 @@ constexpr Flag lms_rows[] = {
      .help = "policy caffe: nothing moves until this share of the memory is asked for",
      .range = between(0, 1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::frac>,
-     .no_effect = {no_lms, no_caffe}},
+     .no_effect = {no_lms, no_caffe, fixed_plan}},
     {.name = "lms_host_limit",
      .help = "host memory in MB for what moves; 0 or unset = 80 % of what is free, or what "
              "TF_GPU_HOST_MEM_LIMIT_IN_MB says",
@@ -199,19 +207,19 @@ constexpr Flag lms_rows[] = {
     {.name = "lms_excl_ops",
      .help = "tensors whose names match one of these regular expressions stay",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::excluded_ops>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_incl_ops",
      .help = "only tensors whose names match one of these regular expressions move",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::included_ops>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_excl_types",
      .help = "what ops of these types make stays: regular expressions",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::excluded_types>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_incl_types",
      .help = "only what ops of these types make moves: regular expressions",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::included_types>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, fixed_plan}},
     {.name = "lms_simulate_only",
      .help = "print the plan, its peak, step time and bound, and train nothing",
      .member = &at<&Config::lms, &LmsFlags::simulate_only>,
@@ -266,52 +274,52 @@ constexpr Flag policy_rows[] = {
      .range = at_least(1),
      .member =
          &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1, &lms::Tflms1Options::lb>,
-     .no_effect = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1, fixed_plan}},
     {.name = "lms_ub",
      .help = "tflms1: and at most so many",
      .range = at_least(1),
      .member =
          &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1, &lms::Tflms1Options::ub>,
-     .no_effect = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1, fixed_plan}},
     {.name = "lms_fuse_swapins",
      .help = "tflms1: one swap-in for all readers of a tensor",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::fuse_swapins>,
-     .no_effect = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1, fixed_plan}},
     {.name = "lms_swap_branches",
      .help = "tflms1: swap for far readers of the forward pass too",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::swap_branches>,
-     .no_effect = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1, fixed_plan}},
     {.name = "lms_branch_threshold",
      .help = "tflms1: how far far is",
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::branch_threshold>,
-     .no_effect = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1, fixed_plan}},
     {.name = "lms_ctrld_strategy",
      .help = "tflms1: how the trigger of a swap-in is found",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::ctrld_strategy>,
-     .no_effect = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1, fixed_plan}},
     {.name = "lms_swapout_threshold",
      .help = "tflms2: distance from producer to reader above which a tensor moves; -1 = found",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms2,
                    &lms::Tflms2Options::swapout_threshold>,
-     .no_effect = {no_lms, no_tflms2}},
+     .no_effect = {no_lms, no_tflms2, fixed_plan}},
     {.name = "lms_swapin_ahead",
      .help = "tflms2: levels by which a swap-in precedes its reader; -1 = found",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms2,
                    &lms::Tflms2Options::swapin_ahead>,
-     .no_effect = {no_lms, no_tflms2}},
+     .no_effect = {no_lms, no_tflms2, fixed_plan}},
     {.name = "lms_swapin_groupby",
      .help = "tflms2: readers closer than this share one swap-in; -1 = found",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms2,
                    &lms::Tflms2Options::swapin_groupby>,
-     .no_effect = {no_lms, no_tflms2}},
+     .no_effect = {no_lms, no_tflms2, fixed_plan}},
 };
 
 constexpr Flag cpu_device_rows[] = {

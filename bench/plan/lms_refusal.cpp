@@ -79,46 +79,61 @@ std::string dense_slices_advice(const LmsFlags& flags, const layers::Slicing& sl
                      flags.variables == LmsVariables::on ? "" : "--lms_variables=on with ");
 }
 
+// Returns the advice to give more room to what leaves, where a step could fill more than there is.
+std::string host_advice(const LmsPlanner& planner, const LmsFlags& flags,
+                        const RankContext& context) {
+  const LmsReport& report = planner.report();
+  const std::size_t room = planner.limits().swap_bytes();
+  if (!context.backend.has_own_memory() || report.resident + room >= report.need) {
+    return {};
+  }
+  return fmt::format("; what leaves has {}: raise --lms_host_limit{}, which may need less",
+                     amount(room), flags.disk ? "" : " or give --lms_disk a folder");
+}
+
 }  // namespace
 
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
                         const LmsFlags& flags, const RankContext& context) {
   const LmsReport& report = planner.report();
+  const std::string plan_name =
+      fmt::format("the plan of {}", report.file.empty() ? report.policy : report.file);
   const std::string there =
       fmt::format("{} are there ({})", amount(planner.budget()), planner.budget_source());
   if (report.floor > planner.budget()) {
     const std::vector<std::string> kept = keeping_flags(flags);
     return fmt::format(
-        "with all away that a step can do without it needs {}, {} of that for variables; {}; {}: "
-        "use a smaller --batch_size or --image_size{}",
+        "with as much away as possible a step needs {}, {} of that for variables; {}; {}: use a "
+        "smaller --batch_size or --image_size{}{}",
         amount(report.floor), amount(report.resident), largest_op(plan), there,
         kept.empty() ? std::string()
                      : fmt::format(", or leave out {}, which let less leave the device",
-                                   fmt::join(kept, ", ")));
+                                   fmt::join(kept, ", ")),
+        host_advice(planner, flags, context));
   }
   if (report.host > 0 && !context.backend.has_own_memory()) {
     return fmt::format(
-        "the plan of {} moves {} to the host, and a CPU computes in the host's memory: "
+        "{} moves {} to the host, and a CPU computes in the host's memory: "
         "--device_memory_mb plays a device that tensors can leave, --lms_policy=planned computes "
         "more again",
-        report.policy, amount(report.host));
+        plan_name, amount(report.host));
   }
   if (report.host > planner.limits().host) {
     return fmt::format(
-        "the plan of {} moves {} to the host, which has {} for it: raise --lms_host_limit, {}or "
+        "{} moves {} to the host, which has {} for it: raise --lms_host_limit, {}or "
         "let --lms_policy=planned compute more again",
-        report.policy, amount(report.host), amount(planner.limits().host),
+        plan_name, amount(report.host), amount(planner.limits().host),
         flags.disk ? "" : "give --lms_disk a folder for the rest, ");
   }
   if (report.disk > planner.limits().disk) {
-    return fmt::format("the plan of {} moves {} to a disk, {}", report.policy, amount(report.disk),
+    return fmt::format("{} moves {} to a disk, {}", plan_name, amount(report.disk),
                        flags.disk ? fmt::format("and --lms_disk={} has {} free: use another folder",
                                                 *flags.disk, amount(planner.limits().disk))
                                   : "so it needs --lms_disk with a folder");
   }
   if (!report.file.empty()) {
-    return fmt::format("the plan of {} needs {}, {}: make one for this budget with --lms_plan_out",
-                       report.file, amount(needed), there);
+    return fmt::format("{} needs {}, {}: make one for this budget with --lms_plan_out", plan_name,
+                       amount(needed), there);
   }
   if (report.fits) {
     return fmt::format(

@@ -59,10 +59,12 @@ void StepPrinter::print_step(const FinishedStep& step) {
 
 void StepPrinter::end(const RunEnd& end) {
   if (end.timed_steps == 0) {
-    console_.note(fmt::format(
-        "nothing was timed: the checkpoint stands at global step {} and --num_batches={} counts "
-        "from step 0; ask for more batches",
-        end.global_step, options_.asked_batches));
+    console_.note(
+        options_.asked_batches == 0
+            ? "nothing was timed: the run is 0 batches long; raise --num_batches or --num_epochs"
+            : fmt::format("nothing was timed: the checkpoint stands at global step {} and the run "
+                          "ends at step {}; raise --num_batches or --num_epochs",
+                          end.global_step, options_.asked_batches));
   }
   print_totals(end);
 }

@@ -16,7 +16,7 @@ struct PrinterOptions {
   bool totals = true;  // false: training followed by an evaluation, which prints another line
   std::string loss_type;
   std::optional<std::int64_t> rounded_warm_up;  // if a batch group lengthened the warm-up
-  std::int64_t asked_batches = 0;               // --num_batches, from global step 0
+  std::int64_t asked_batches = 0;               // length of the run, from global step 0
   // Examples per step of this process, if each of several processes prints its own step lines and
   // the speed of the whole run, as under Horovod.
   std::optional<std::int64_t> own_batch{};

@@ -91,6 +91,11 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
   for (const std::string& note : team_.take_notes()) {
     console_.note(note);
   }
+  if (job_.eval_length.batches == 0) {
+    console_.note(
+        "nothing was evaluated: the evaluation is 0 batches long; raise --num_eval_batches or "
+        "--num_eval_epochs");
+  }
   if (done == 0) {
     return sum;
   }

@@ -103,7 +103,7 @@ TEST(LmsPlanFile, IsRefusedForAnotherStepOrSmallerDevice) {
   EXPECT_THAT(refusal({}), HasSubstr("--lms_plan_file=" + plan + ": "));
   folder.write("plan.json", text.substr(0, text.size() / 2));
   EXPECT_THAT(refusal({}), HasSubstr("not JSON at line 1"));
-  EXPECT_THAT(refusal({"--lms_policy=tflms1"}), HasSubstr("--lms_policy does nothing beside"));
+  EXPECT_THAT(refusal({"--lms_policy=tflms1"}), HasSubstr("do nothing beside --lms_plan_file"));
 }
 
 TEST(LmsTrace, ShowsAPlannedAndAMeasuredStepWithThreeLanesEach) {

@@ -32,7 +32,7 @@ TEST(LmsRefusal, NamesNeedLargestOpAndHelpIfTheBudgetIsBelowTheFloor) {
   for (const char* budget : {"--lms_limit=8", "--device_memory_mb=8"}) {
     expect({.status = 3,
             .flags = {budget},
-            .says = {"OOM when allocating tensor with shape[64,", "without it needs ",
+            .says = {"OOM when allocating tensor with shape[64,", "as possible a step needs ",
                      " of that for variables; batch_norm#", " alone takes ",
                      "8.00 MiB (8388608 bytes) are there",
                      "use a smaller --batch_size or --image_size"}});
@@ -93,7 +93,7 @@ TEST(Lms, SimulatesTflms2InTheShareThatTheOriginalsVariableNames) {
 TEST(LmsRefusal, IsTheSameIfTheBudgetIsBelowTheVariables) {
   expect({.status = 3,
           .flags = {"--lms_limit=1"},
-          .says = {"without it needs ", " of that for variables"}});
+          .says = {"as possible a step needs ", " of that for variables"}});
 }
 
 TEST(LmsRefusal, NamesTheFlagOfANegativeOrZeroBudget) {

@@ -135,9 +135,8 @@ TEST(Lms, RefusesWhatNoPlanFitsIn) {
   const Finished run = run_program(lms_training({"--lms", "--device_memory_mb=8"}));
   EXPECT_EQ(run.status, 3);
   EXPECT_THAT(run.err, HasSubstr("OOM when allocating tensor with shape[64,"));
-  EXPECT_THAT(
-      run.err,
-      HasSubstr("does not fit with --lms: with all away that a step can do without it needs"));
+  EXPECT_THAT(run.err,
+              HasSubstr("does not fit with --lms: with as much away as possible a step needs"));
   EXPECT_TRUE(run.step_lines().empty());
 }
 

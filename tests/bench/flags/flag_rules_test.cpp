@@ -160,5 +160,49 @@ TEST(FlagRules, SayWhereTuningDoesNotAct) {
               testing::Contains(HasSubstr("--tune does not act with --find_max_batch")));
 }
 
+TEST(FlagRules, SayThatNothingChoosesBesideAPlanOfAFile) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"lms_policy", "vdnn_all"},
+                                                        {"lms_n_tensors", "3"},
+                                                        {"lms_recompute", "off"},
+                                                        {"lms_sync_mode", "3"},
+                                                        {"lms_size_threshold", "64"},
+                                                        {"lms_variables", "off"},
+                                                        {"lms_excl_types", "conv"},
+                                                        {"lms_frac", "0.5"},
+                                                        {"lms_lb", "2"},
+                                                        {"lms_swapin_ahead", "2"}}) {
+    EXPECT_THAT(idle_flags(with({{"lms", "1"}, {"lms_plan_file", "p"}, {name, value}})),
+                testing::ElementsAre(HasSubstr("do nothing beside --lms_plan_file")))
+        << name;
+  }
+  EXPECT_THAT(idle_flags(with({{"lms", "1"}, {"lms_plan_file", "p"}, {"lms_limit", "9"}})),
+              testing::IsEmpty());
+}
+
+TEST(FlagRules, RefuseToWriteAFileThatAnotherFlagNames) {
+  const std::vector<Case> cases{
+      {{{"result_json", "x"}, {"trace_file", "x"}}, "--result_json and --trace_file"},
+      {{{"steps_csv", "a/../x"}, {"hash_file", "./x"}}, "--steps_csv and --hash_file"},
+      {{{"lms_plan_file", "p"}, {"result_json", "p"}}, "--lms_plan_file and --result_json"},
+      {{{"data_dir", "d.safetensors"}, {"data_name", "tensors"}, {"history", "d.safetensors"}},
+       "--data_dir and --history"},
+      {{{"simulate", "m.json"}, {"html_report", "m.json"}}, "--simulate and --html_report"}};
+  for (const Case& c : cases) {
+    EXPECT_THAT(broken(c.flags), HasSubstr(c.says + " name the same file")) << c.says;
+  }
+}
+
+TEST(FlagRules, AllowFilesThatNothingDestroys) {
+  const std::vector<std::vector<std::pair<std::string, std::string>>> allowed{
+      {{"result_json", "/dev/stdout"}, {"steps_csv", "/dev/stdout"}},
+      {{"result_json", "x"}, {"steps_csv", "y"}},
+      {{"lms_plan_file", "p"}, {"lms_plan_out", "p"}},
+      {{"simulate", "h200"}, {"result_json", "h200"}}};
+  for (const auto& flags : allowed) {
+    EXPECT_EQ(broken(flags), "no error") << flags[0].second;
+  }
+}
+
 }  // namespace
 }  // namespace cnn::bench

@@ -48,12 +48,13 @@ TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
   RefusedPlan refused;
   refused.report.floor = 110 * refusal_mib;
   refused.report.resident = 30 * refusal_mib;
-  EXPECT_THAT(refused.text(),
-              AllOf(HasSubstr("it needs 110.00 MiB (115343360 bytes), 30.00 MiB (31457280 bytes) "
-                              "of that for variables"),
-                    HasSubstr(" alone takes "),
-                    HasSubstr("100.00 MiB (104857600 bytes) are there (a device)"),
-                    EndsWith("use a smaller --batch_size or --image_size")));
+  EXPECT_THAT(
+      refused.text(),
+      AllOf(HasSubstr("a step needs 110.00 MiB (115343360 bytes), 30.00 MiB (31457280 bytes) "
+                      "of that for variables"),
+            HasSubstr(" alone takes "),
+            HasSubstr("100.00 MiB (104857600 bytes) are there (a device)"),
+            EndsWith("use a smaller --batch_size or --image_size")));
 }
 
 TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
@@ -86,6 +87,30 @@ TEST(LmsRefusal, NamesTheLimitOfTheHost) {
   refused.report.host = 41 * refusal_mib;
   EXPECT_THAT(refused.text(), AllOf(HasSubstr("moves 41.00 MiB"), HasSubstr("has 40.00 MiB"),
                                     HasSubstr("raise --lms_host_limit")));
+}
+
+TEST(LmsRefusal, SaysWhereMoreRoomOnTheHostMayHelp) {
+  RefusedPlan refused;
+  refused.report.floor = 110 * refusal_mib;
+  refused.report.resident = 30 * refusal_mib;
+  refused.report.need = 70 * refusal_mib;
+  EXPECT_THAT(refused.text(), Not(HasSubstr("--lms_host_limit")))
+      << "the host's 40 MiB take all that is not a variable";
+  refused.report.need = 71 * refusal_mib;
+  EXPECT_THAT(refused.text(), EndsWith("; what leaves has 40.00 MiB (41943040 bytes): raise "
+                                       "--lms_host_limit or give --lms_disk a folder, which may "
+                                       "need less"));
+  refused.config.lms.disk = "/here";
+  EXPECT_THAT(refused.text(), EndsWith("raise --lms_host_limit, which may need less"));
+  refused.backend.memory.host.reset();
+  EXPECT_THAT(refused.text(), Not(HasSubstr("--lms_host_limit"))) << "nothing can leave a CPU";
+}
+
+TEST(LmsRefusal, NamesTheFileOfAPlanThatTheHostHasNoRoomFor) {
+  RefusedPlan refused;
+  refused.report.host = 41 * refusal_mib;
+  refused.report.file = "plan.json";
+  EXPECT_THAT(refused.text(), HasSubstr("the plan of plan.json moves 41.00 MiB"));
 }
 
 TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {

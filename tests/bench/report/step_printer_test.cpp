@@ -103,8 +103,17 @@ TEST(StepPrinter, SaysWhyNothingWasTimed) {
   });
   EXPECT_EQ(said.out, "Running warm up\n" + dashes_line + "total images/sec: 0.00\n" + dashes_line);
   EXPECT_EQ(said.err,
-            "nothing was timed: the checkpoint stands at global step 40 and --num_batches=30 "
-            "counts from step 0; ask for more batches\n");
+            "nothing was timed: the checkpoint stands at global step 40 and the run ends at step "
+            "30; raise --num_batches or --num_epochs\n");
+}
+
+TEST(StepPrinter, SaysThatARunOfNoBatchesTimesNothing) {
+  const PrinterOutput said = printed({.asked_batches = 0}, [](StepPrinter& printer) {
+    printer.start({.global_batch = 4, .timed_steps = 0});
+    printer.end({.global_step = 10});
+  });
+  EXPECT_EQ(said.err,
+            "nothing was timed: the run is 0 batches long; raise --num_batches or --num_epochs\n");
 }
 
 TEST(StepPrinter, SaysHowMuchOfARunWasInterrupted) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/plan/job.h"
 #include "bench/ranks/interruption.h"
 #include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
@@ -84,6 +85,17 @@ TEST(Evaluator, ReportsNothingIfItIsInterruptedBeforeTheFirstBatch) {
   EvaluationResult found;
   EXPECT_EQ(EvaluatedRun::printed_by([&] { found = evaluated.evaluator().evaluate(7); }), "");
   EXPECT_EQ(found.examples, 0);
+  EXPECT_FALSE(evaluated.result.contains("evaluation"));
+}
+
+TEST(Evaluator, SaysThatAnEvaluationOfNoBatchesFindsNothing) {
+  EvaluatedRun evaluated;
+  evaluated.run.job.eval_length = {};
+  evaluated.run.team.start(0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(EvaluatedRun::printed_by([&] { evaluated.evaluator().evaluate(7); }), "");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("nothing was evaluated: the evaluation is 0 batches long"));
   EXPECT_FALSE(evaluated.result.contains("evaluation"));
 }
 
