@@ -50,6 +50,9 @@ class BudgetSearch {
         fixed_(problem.roots.size()) {}
 
   SearchedPlan run(const SearchedPlan& smallest, Solution found) {
+    if (!may_be_useful(found)) {
+      return smallest;
+    }
     approach(found);
     if (!fits_ && found.evaluation.fits) {
       place_later(found.decisions);
@@ -68,7 +71,7 @@ class BudgetSearch {
     if (found.evaluation.fits && is_far()) {
       merge(found.decisions);
     }
-    return take_best();
+    return best_.schedule.steps.empty() ? smallest : take_best();
   }
 
   // Improves a plan for a smaller budget.
@@ -76,6 +79,9 @@ class BudgetSearch {
     accept_if_better(start.placed, start.decisions);
     if (best_.outcome.seconds > good_enough_) {
       const Solution found = neighbour(budget_, work() / 4);
+      if (!may_be_useful(found)) {
+        return take_best();
+      }
       approach(found);
       if (found.evaluation.fits && is_far()) {
         merge(found.decisions);
@@ -100,6 +106,19 @@ class BudgetSearch {
   }
 
  private:
+  // Returns whether placed plans near one that fits by its live bytes may be as fast as the plan of
+  // another budget. They may be slightly faster than evaluated, as the evaluation lets copies wait
+  // for more than they must. Those that are far faster, which are rare, are rejected: so a search
+  // that leaves out all of them misses nothing, and more memory is never slower.
+  bool may_be_useful(const Solution& found) {
+    constexpr double fastest = 0.85;
+    if (useful_seconds_ == nullptr || !found.evaluation.fits) {
+      return true;
+    }
+    least_seconds_ = fastest * found.evaluation.seconds;
+    return least_seconds_ <= *useful_seconds_;
+  }
+
   bool is_done() const {
     constexpr double as_evaluated = 1.004;
     return fits_ && best_.outcome.seconds <= as_evaluated * evaluated_;
@@ -178,16 +197,15 @@ class BudgetSearch {
   }
 
   // Takes over as many decisions of a plan that is faster, but does not fit once it is placed, as
-  // the best plan permits: halves the set of decisions that differ until they fit. A merged plan
-  // that is faster than that one, which is rare, is rejected: so a search that leaves merging out
-  // because that plan is too slow misses nothing, and more memory is never slower.
+  // the best plan permits: halves the set of decisions that differ until they fit. Rejects a merged
+  // plan that is faster than that one, for the reason that may_be_useful() gives.
   void merge(const TensorDecisions& faster) {
     constexpr int attempts = 32;
     const bool is_useful = useful_seconds_ == nullptr || evaluated_ <= *useful_seconds_;
     if (!fits_ || best_decisions_.empty() || is_done() || !is_useful) {
       return;
     }
-    least_seconds_ = evaluated_;
+    least_seconds_ = std::max(least_seconds_, evaluated_);
     const std::vector<std::uint32_t> roots = differing(faster, best_decisions_);
     TensorDecisions merged = best_decisions_;
     std::vector<std::span<const std::uint32_t>> open{roots};

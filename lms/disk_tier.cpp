@@ -212,12 +212,20 @@ class DiskTier {
   std::size_t next_load_ = 0, next_copy_ = 0;
 };
 
+// Asks for the bytes that are live first, since placing them takes far longer.
+bool fits_on_host(const Request& request, const Schedule& schedule) {
+  const std::vector<std::size_t> no_workspaces(request.graph.nodes().size());
+  const std::size_t host = request.budget.host;
+  return peak_memory(request.graph, schedule, no_workspaces).host_bytes <= host &&
+         host_arena_bytes(request.graph, schedule) <= host;
+}
+
 }  // namespace
 
 Schedule with_disk_tier(const Request& request, Schedule schedule) {
   const auto stores = [](const Step& step) { return std::holds_alternative<Store>(step.action); };
   if (request.budget.disk == 0 || std::ranges::any_of(schedule.steps, stores) ||
-      host_arena_bytes(request.graph, schedule) <= request.budget.host) {
+      fits_on_host(request, schedule)) {
     return schedule;
   }
   const std::vector<HostCopy> copies = host_copies(request, schedule);

@@ -205,7 +205,12 @@ class ProblemBuilder {
       Root& root = result_.roots[root_of_[index_of(one.tensor)]];
       root.may_leave = true;
       root.may_drop = may_drop(one.tensor);
+      root.may_swap = may_swap(root);
     }
+  }
+
+  bool may_swap(const Root& root) const {
+    return root.is_input || root.bytes <= request_.budget.host;
   }
 
   bool may_drop(TensorId tensor) const {
@@ -228,6 +233,7 @@ class ProblemBuilder {
       Root& root = result_.roots[root_of_[index_of(tensor)]];
       root.may_leave_often = true;
       root.may_drop = may_drop(tensor);
+      root.may_swap = may_swap(root);
     }
   }
 

@@ -20,6 +20,7 @@ struct Root {
   bool is_input = false;              // the host has it: it can be fetched again
   bool may_leave = false;             // a candidate of the options: written forward, read backward
   bool may_drop = false;              // and its makers may run again before each use
+  bool may_swap = true;               // the host can hold it, if only on its way to the disk
   // It may also be away between two uses in one pass, or before its first use.
   bool may_leave_often = false;
   bool needed_backward = false;  // by a step of the backward pass

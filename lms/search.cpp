@@ -39,7 +39,7 @@ class Searcher {
       const Root& root = problem.roots[r];
       const bool is_fixed = !options.fixed.empty() && options.fixed[r] != 0;
       if (!is_fixed && (root.may_leave || root.may_leave_often) &&
-          (options.swaps || (options.drops && root.may_drop))) {
+          ((options.swaps && root.may_swap) || (options.drops && root.may_drop))) {
         movable_.push_back(r);
         within_pass_ = within_pass_ || root.may_leave_often;
       }
@@ -169,7 +169,8 @@ class Searcher {
     std::size_t bytes = 0;
     for (const std::uint32_t r : movable_) {
       const std::size_t more = problem_.roots[r].bytes;
-      if (decisions[r] == TensorDecision::keep && more <= options_.host_bytes - bytes) {
+      if (decisions[r] == TensorDecision::keep && problem_.roots[r].may_swap &&
+          more <= options_.host_bytes - bytes) {
         bytes += more;
         kept.push_back(r);
       }
@@ -434,7 +435,7 @@ class Searcher {
 
   void set(TensorDecisions& decisions, std::uint32_t root, TensorDecision decision) const {
     if ((is_dropped(decision) && (!options_.drops || !problem_.roots[root].may_drop)) ||
-        (is_swapped(decision) && !options_.swaps)) {
+        (is_swapped(decision) && (!options_.swaps || !problem_.roots[root].may_swap))) {
       decision = TensorDecision::keep;
     }
     decision = adapted(decision, problem_.roots[root]);

@@ -149,6 +149,8 @@ class Search {
       : intervals_(intervals), good_enough_(good_enough) {}
 
   bool is_done() const { return best_.height <= good_enough_; }
+  // Returns whether small changes have ever been seen to close the distance that is left.
+  bool is_near() const { return best_.height - good_enough_ <= good_enough_ / 100; }
   Placement best() { return std::move(best_); }
 
   // Alternates with the lowest-gap rule: each rule finds placements that the other misses.
@@ -230,7 +232,7 @@ Placement search(const std::vector<Interval>& intervals, std::size_t good_enough
   if (!search.is_done() && !intervals.empty() && intervals.size() <= max_intervals) {
     search.evaluate(place_by_skyline(intervals, good_enough, of_skyline));
   }
-  for (; !search.is_done() && rounds < all_rounds; ++rounds) {
+  for (; !search.is_done() && search.is_near() && rounds < all_rounds; ++rounds) {
     search.iterate();
   }
   return search.best();

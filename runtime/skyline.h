@@ -14,7 +14,8 @@ namespace cnn {
 // steps, bytes, or steps; each round raises those of the intervals that stuck out above `goal`
 // (squeaky wheel optimization: Joslin and Clements, 1999), and after some rounds they begin anew,
 // changed at random. Returns the lowest placement found; ends with one that is not above the goal.
-// Deterministic; ends after a round that exceeds so many comparisons.
+// Deterministic; ends after a round that exceeds so many comparisons, as which other work counts
+// too.
 Placement place_by_skyline(const std::vector<Interval>& intervals, std::size_t goal,
                            std::size_t max_comparisons);
 

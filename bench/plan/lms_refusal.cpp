@@ -83,7 +83,7 @@ std::string dense_slices_advice(const LmsFlags& flags, const layers::Slicing& sl
 std::string host_advice(const LmsPlanner& planner, const LmsFlags& flags,
                         const RankContext& context) {
   const LmsReport& report = planner.report();
-  const std::size_t room = planner.limits().swap_bytes();
+  const std::size_t room = planner.limits().host;  // through which goes what the disk takes
   if (!context.backend.has_own_memory() || report.resident + room >= report.need) {
     return {};
   }

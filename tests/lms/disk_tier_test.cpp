@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "lms/bound.h"
+#include "lms/budget_search.h"
 #include "lms/catalog.h"
+#include "lms/expanded_schedule.h"
 #include "lms/plan_schedule.h"
+#include "lms/planning_problem.h"
 #include "lms/policies.h"
 #include "lms/summary.h"
 #include "tests/lms/chain_step.h"
@@ -69,6 +72,23 @@ TEST(DiskTier, LeavesAScheduleAloneWhereTheHostHoldsNotEvenOneTensor) {
   const Schedule all = all_swapped(c);
   c.budget.host = page - 64;
   EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all)), texts(*c.graph, all));
+}
+
+// What goes to the disk passes through the host.
+TEST(DiskTier, TakesNoTensorThatTheHostCannotHold) {
+  StepCase c = chain_before_a_disk();
+  c.budget.host = page;
+  PlanningProblem problem = planning_problem(c.request());
+  EXPECT_TRUE(std::ranges::all_of(problem.roots, &Root::may_swap));
+  const std::size_t all_away = minimize_memory(c.request(), problem).placed.outcome.device_bytes;
+  c.options.recompute = Recomputation::off;
+  c.budget.host = page - 64;
+  problem = planning_problem(c.request());
+  EXPECT_TRUE(std::ranges::none_of(
+      problem.roots, [](const Root& root) { return root.may_leave && root.may_swap; }));
+  const SearchedPlan none = minimize_memory(c.request(), problem);
+  EXPECT_TRUE(std::ranges::none_of(none.decisions, is_swapped));
+  EXPECT_GT(none.placed.outcome.device_bytes, all_away);
 }
 
 TEST(DiskTier, StoresWhatReturnsLast) {
