@@ -90,15 +90,6 @@ class BudgetSearch {
     return take_best();
   }
 
-  // Prunes the moves of a plan for a smaller budget.
-  SearchedPlan prune(const SearchedPlan& start) {
-    place(
-        find({.device_bytes = budget_, .work = 0, .start = &start.decisions, .prune_moves = true}),
-        budget_);
-    const bool is_slower = !fits_ || best_.outcome.seconds > start.placed.outcome.seconds;
-    return is_slower ? start : take_best();
-  }
-
   // Places the plan with the fewest bytes that its copies permit.
   SearchedPlan smallest(const Solution& found) {
     place(found, 0);
@@ -402,11 +393,6 @@ SearchedPlan search_budget(const Request& request, const PlanningProblem& proble
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,
                          const SearchedPlan& start, const SearchGoal& goal) {
   return BudgetSearch(request, problem, goal).refine(start);
-}
-
-SearchedPlan prune_plan(const Request& request, const PlanningProblem& problem,
-                        const SearchedPlan& start, const SearchGoal& goal) {
-  return BudgetSearch(request, problem, goal).prune(start);
 }
 
 }  // namespace cnn::lms

@@ -53,9 +53,4 @@ SearchedPlan search_budget(const Request& request, const PlanningProblem& proble
 SearchedPlan refine_plan(const Request& request, const PlanningProblem& problem,
                          const SearchedPlan& start, const SearchGoal& goal);
 
-// Keeps the tensors whose moves gain nothing in a larger budget than that of `start`. Returns a
-// plan that is not slower.
-SearchedPlan prune_plan(const Request& request, const PlanningProblem& problem,
-                        const SearchedPlan& start, const SearchGoal& goal);
-
 }  // namespace cnn::lms

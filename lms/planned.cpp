@@ -105,13 +105,9 @@ class SeriesSearch {
 
   PlacedPlan fastest() {
     if (count_ > 0 && bound(count_ - 1) < request_.useful_seconds) {
-      const std::size_t last = count_ - 1;
-      search({last});
+      search({count_ - 1});
       search(promising(true));
       search(promising(false));
-      if (best_budget_ < last) {
-        best_ = prune_plan(request_, problem_, best_, goal(last));
-      }
     }
     return std::move(best_.placed);
   }
@@ -181,7 +177,7 @@ class SeriesSearch {
       publish(plans[k]);
     });
     for (std::size_t k = 0; k < budgets.size(); ++k) {
-      accept(std::move(plans[k]), budgets[k]);
+      accept(std::move(plans[k]));
     }
   }
 
@@ -245,11 +241,10 @@ class SeriesSearch {
     }
   }
 
-  void accept(SearchedPlan plan, std::size_t budget) {
+  void accept(SearchedPlan plan) {
     const Outcome& outcome = plan.placed.outcome;
     if (is_within_budget(outcome) && outcome.seconds < best_.placed.outcome.seconds) {
       best_ = std::move(plan);
-      best_budget_ = budget;
     }
   }
 
@@ -264,7 +259,6 @@ class SeriesSearch {
   std::vector<std::optional<SearchedPlan>> full_;  // by budget: searched by itself
   std::atomic<double> fastest_seconds_;  // of a plan within the request's budget, of any form
   SearchedPlan best_;
-  std::size_t best_budget_ = 0;  // index of the budget for which the best plan was found
 };
 
 // Returns notes for --lms_debug: each tensor that leaves, each node that runs again.

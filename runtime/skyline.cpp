@@ -46,7 +46,7 @@ class Skyline {
   }
 
  private:
-  // What finding the lowest segment and changing the segments takes, in comparisons.
+  // Finding the lowest segment and changing the segments takes as long as so many comparisons.
   static constexpr std::size_t of_one_placement = 40;
 
   void start(const std::vector<double>& weights) {

@@ -1,6 +1,7 @@
 #include "lms/budget_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <variant>
@@ -115,22 +116,21 @@ TEST_F(BudgetSearchOfTenLayers, FitsASmallerBudgetFromAPlanForALargerOne) {
   }
 }
 
-TEST_F(BudgetSearchOfTenLayers, KeepsInALargerBudgetWhatNeedNotMove) {
+// The search leaves out only plans that are slower than the one of the other budget.
+TEST_F(BudgetSearchOfTenLayers, LeavesOutABudgetWhoseBestPlansAreFarSlowerThanAnother) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);
-  const SearchedPlan tight =
-      search_and_place(chain().request(), problem, smallest, {.device_bytes = 4 * unit});
-  const auto moves = [](const SearchedPlan& plan) {
-    return std::ranges::count_if(plan.decisions,
-                                 [](TensorDecision d) { return d != TensorDecision::keep; });
-  };
-  EXPECT_GT(moves(tight), 2);
-  const SearchedPlan pruned =
-      prune_plan(chain().request(), problem, tight, {.device_bytes = 9 * unit});
-  EXPECT_LT(moves(pruned), moves(tight));
-  EXPECT_GT(moves(pruned), 0);
-  EXPECT_LE(pruned.placed.outcome.device_bytes, 9 * unit);
-  EXPECT_LE(pruned.placed.outcome.seconds, tight.placed.outcome.seconds);
+  SearchGoal goal{.device_bytes = 4 * unit};
+  const Solution found = search_live(chain().request(), problem, goal);
+  const std::atomic<double> slow = 2 * found.evaluation.seconds;
+  const std::atomic<double> fast = found.evaluation.seconds / 2;
+  goal.useful_seconds = &slow;
+  const SearchedPlan searched = search_budget(chain().request(), problem, smallest, found, goal);
+  EXPECT_NE(searched.decisions, smallest.decisions);
+  goal.useful_seconds = &fast;
+  EXPECT_GT(searched.placed.outcome.seconds, fast);
+  EXPECT_EQ(search_budget(chain().request(), problem, smallest, found, goal).decisions,
+            smallest.decisions);
 }
 
 TEST_F(BudgetSearchOfTenLayers, FindsTheSmallestPeak) {

@@ -74,7 +74,7 @@ TEST(DiskTier, LeavesAScheduleAloneWhereTheHostHoldsNotEvenOneTensor) {
   EXPECT_EQ(texts(*c.graph, with_disk_tier(c.request(), all)), texts(*c.graph, all));
 }
 
-// What goes to the disk passes through the host.
+// Tensors pass through the host on their way to the disk.
 TEST(DiskTier, TakesNoTensorThatTheHostCannotHold) {
   StepCase c = chain_before_a_disk();
   c.budget.host = page;
