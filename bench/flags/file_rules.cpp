@@ -39,14 +39,16 @@ bool may_share(std::string_view first, std::string_view second) {
   return first == "lms_plan_file" && second == "lms_plan_out";
 }
 
-// Returns one spelling for all that name the same file, links followed; empty for a path that is
-// no ordinary file.
-std::string spelling(const std::string& path) {
+// Returns one spelling for all that name the same file, links followed; empty for a device, such as
+// /dev/stdout or /dev/fd/3.
+std::string spelling(const std::filesystem::path& path) {
+  if (path.parent_path() == "/dev" || path.parent_path() == "/dev/fd") {
+    return {};
+  }
   std::error_code failure;
   const std::filesystem::path whole =
       std::filesystem::weakly_canonical(std::filesystem::absolute(path, failure), failure);
-  const std::string name = failure ? path : whole.string();
-  return path.starts_with("/dev/") || name.starts_with("/dev/") ? std::string() : name;
+  return failure ? path.string() : whole.string();
 }
 
 std::string path_of(const FileFlag& flag, const Config& config) {

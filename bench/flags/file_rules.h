@@ -6,7 +6,7 @@ namespace cnn::bench {
 
 // Throws Error, which names both flags, if the run would write a file that another flag of it reads
 // or writes: the later one would destroy what the earlier one wrote, or what the user has there.
-// Paths below /dev, such as /dev/stdout, may be named any number of times.
+// Devices, such as /dev/stdout, may be named any number of times.
 void check_files(const Config& config);
 
 }  // namespace cnn::bench

@@ -180,29 +180,5 @@ TEST(FlagRules, SayThatNothingChoosesBesideAPlanOfAFile) {
               testing::IsEmpty());
 }
 
-TEST(FlagRules, RefuseToWriteAFileThatAnotherFlagNames) {
-  const std::vector<Case> cases{
-      {{{"result_json", "x"}, {"trace_file", "x"}}, "--result_json and --trace_file"},
-      {{{"steps_csv", "a/../x"}, {"hash_file", "./x"}}, "--steps_csv and --hash_file"},
-      {{{"lms_plan_file", "p"}, {"result_json", "p"}}, "--lms_plan_file and --result_json"},
-      {{{"data_dir", "d.safetensors"}, {"data_name", "tensors"}, {"history", "d.safetensors"}},
-       "--data_dir and --history"},
-      {{{"simulate", "m.json"}, {"html_report", "m.json"}}, "--simulate and --html_report"}};
-  for (const Case& c : cases) {
-    EXPECT_THAT(broken(c.flags), HasSubstr(c.says + " name the same file")) << c.says;
-  }
-}
-
-TEST(FlagRules, AllowFilesThatNothingDestroys) {
-  const std::vector<std::vector<std::pair<std::string, std::string>>> allowed{
-      {{"result_json", "/dev/stdout"}, {"steps_csv", "/dev/stdout"}},
-      {{"result_json", "x"}, {"steps_csv", "y"}},
-      {{"lms_plan_file", "p"}, {"lms_plan_out", "p"}},
-      {{"simulate", "h200"}, {"result_json", "h200"}}};
-  for (const auto& flags : allowed) {
-    EXPECT_EQ(broken(flags), "no error") << flags[0].second;
-  }
-}
-
 }  // namespace
 }  // namespace cnn::bench
