@@ -50,7 +50,7 @@ class BudgetSearch {
         fixed_(problem.roots.size()) {}
 
   SearchedPlan run(const SearchedPlan& smallest, Solution found) {
-    if (!may_be_useful(found)) {
+    if (!limit_to_useful(found)) {
       return smallest;
     }
     approach(found);
@@ -79,7 +79,7 @@ class BudgetSearch {
     accept_if_better(start.placed, start.decisions);
     if (best_.outcome.seconds > good_enough_) {
       const Solution found = neighbour(budget_, work() / 4);
-      if (!may_be_useful(found)) {
+      if (!limit_to_useful(found)) {
         return take_best();
       }
       approach(found);
@@ -97,11 +97,12 @@ class BudgetSearch {
   }
 
  private:
-  // Returns whether placed plans near one that fits by its live bytes may be as fast as the plan of
-  // another budget. They may be slightly faster than evaluated, as the evaluation lets copies wait
-  // for more than they must. Those that are far faster, which are rare, are rejected: so a search
-  // that leaves out all of them misses nothing, and more memory is never slower.
-  bool may_be_useful(const Solution& found) {
+  // Sets the seconds below which this search rejects plans, from one that fits by its live bytes,
+  // and returns whether the others may be as fast as the plan of another budget. Later attempts may
+  // find plans that are somewhat faster than this one; those that are far faster, which are rare,
+  // are rejected even where the search goes on: so one that is left out misses nothing, and more
+  // memory is never slower.
+  bool limit_to_useful(const Solution& found) {
     constexpr double fastest = 0.85;
     if (useful_seconds_ == nullptr || !found.evaluation.fits) {
       return true;
@@ -189,7 +190,7 @@ class BudgetSearch {
 
   // Takes over as many decisions of a plan that is faster, but does not fit once it is placed, as
   // the best plan permits: halves the set of decisions that differ until they fit. Rejects a merged
-  // plan that is faster than that one, for the reason that may_be_useful() gives.
+  // plan that is faster than that one, for the reason that limit_to_useful() gives.
   void merge(const TensorDecisions& faster) {
     constexpr int attempts = 32;
     const bool is_useful = useful_seconds_ == nullptr || evaluated_ <= *useful_seconds_;
