@@ -76,6 +76,7 @@ void report_search(const Job& job, const RankContext& context, Console& console,
   const std::string limit =
       fmt::format("{:.1f} MiB ({})", in_mib(found.limit), context.memory.text);
   if (found.largest == 0) {
+    compile_programs(job, context, with_batch(job, 1));  // throws what is wrong at any size
     throw DoesNotFit(fmt::format("search: no --{} of {} fits in {}{}", found.flag, job.model->name,
                                  limit, with_lms || !job.trains() ? "" : "; --lms needs less"));
   }

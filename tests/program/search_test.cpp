@@ -115,6 +115,13 @@ TEST(Search, SaysWhereNothingFits) {
   EXPECT_EQ(found.result.at("search").at("largest"), 0);
 }
 
+TEST(Search, NamesAnErrorOfEverySize) {
+  const Finished run =
+      run_program({"--device=cpu", "--model=trivial", "--find_max_batch", "--auxiliary_head"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("trivial has no auxiliary head"));
+}
+
 TEST(Search, IsForOneThingAtATime) {
   EXPECT_THAT(run_program({"--find_max_batch", "--find_max_image_size"}).err,
               HasSubstr("exclude each other"));
