@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "bench/flags/config.h"
 #include "bench/flags/sizes.h"
 
@@ -11,16 +13,43 @@ inline bool on_cpu(const Config& config) { return config.device == DeviceKind::c
 
 inline bool simulates(const Config& config) { return config.gpu.simulate.has_value(); }
 
+// Returns the flag that asks for a plan or a size alone, or an empty text.
+inline std::string_view plans_only_for(const Config& config) {
+  if (simulates(config)) {
+    return "--simulate";
+  }
+  if (config.search.any()) {
+    return config.search.batch ? "--find_max_batch" : "--find_max_image_size";
+  }
+  return config.lms.enabled && config.lms.simulate_only ? "--lms_simulate_only" : "";
+}
+
+inline bool plans_only(const Config& config) { return !plans_only_for(config).empty(); }
+
+// Returns the flag for which no step of the network runs, or an empty text.
+inline std::string_view runs_no_step_for(const Config& config) {
+  return config.data.input_only ? "--input_only" : plans_only_for(config);
+}
+
 inline bool on_synthetic_data(const Config& config) { return !config.data.dir; }
 
 inline bool on_real_data(const Config& config) { return !on_synthetic_data(config); }
 
-// Returns whether there is no gradient exchange: a single device, or devices that keep their
-// gradients. With mpirun's ranks, the mode decides.
+// Returns whether the run plans no step: it searches a size, or reads files alone.
+inline bool makes_no_plan(const Config& config) {
+  return config.search.any() || config.data.input_only;
+}
+
+inline bool trains_nothing(const Config& config) {
+  return config.mode.eval || config.mode.forward_only;
+}
+
+// Returns whether there is no gradient exchange: no gradients, a single device, or devices that
+// keep their gradients. With mpirun's ranks, --variable_update decides.
 inline bool exchanges_nothing(const Config& config) {
   const VariableUpdate mode = config.variable_update;
   const bool local = mode == VariableUpdate::parameter_server || mode == VariableUpdate::replicated;
-  return mode == VariableUpdate::independent ||
+  return trains_nothing(config) || mode == VariableUpdate::independent ||
          (local && config.num_gpus <= 1 && !config.comm.launched &&
           config.comm.simulate_ranks.empty());
 }
@@ -34,7 +63,7 @@ inline bool repeats_on_all_ranks(const Config& config) {
 inline bool writes_summaries(const Config& config) {
   const SummaryOptions& summaries = config.report.summaries;
   return summaries.verbosity > 0 && summaries.every > 0 && config.checkpoint.train_dir &&
-         !config.mode.eval && !simulates(config);
+         !config.mode.eval && runs_no_step_for(config).empty();
 }
 
 inline bool evaluates(const Config& config) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <string_view>
 
 #include "bench/flags/conditions.h"
@@ -207,7 +209,8 @@ void check_rules(const Config& config) {
 
 std::vector<std::string> idle_flags(const Config& config) {
   const Config usual;
-  std::vector<std::string> lines;
+  const std::string_view no_step_for = runs_no_step_for(config);
+  std::vector<std::string> lines, idle;
   const auto has_no_effect = [&](const NoEffectRule& rule) {
     return rule.when != nullptr && rule.when(config) &&
            std::ranges::find(lines, rule.line) == lines.end();
@@ -217,12 +220,20 @@ std::vector<std::string> idle_flags(const Config& config) {
       if (flag.member == nullptr || flag.member->load(config) == flag.member->load(usual)) {
         continue;
       }
+      if (flag.needs_steps && !no_step_for.empty()) {
+        idle.push_back(fmt::format("--{}", flag.name));
+        continue;
+      }
       for (const NoEffectRule& rule : flag.no_effect) {
         if (has_no_effect(rule)) {
           lines.emplace_back(rule.line);
         }
       }
     }
+  }
+  if (!idle.empty()) {
+    lines.push_back(fmt::format("{} runs no step: {} {} nothing", no_step_for,
+                                fmt::join(idle, ", "), idle.size() == 1 ? "does" : "do"));
   }
   return lines;
 }

@@ -48,6 +48,8 @@ struct Flag {
   const Member* member = nullptr;
   std::string_view renamed_to{};  // this row is an older name of that flag
   NoEffectRule no_effect[3]{};    // of a flag with a member; unused entries have no `when`
+  // It acts on steps as they run: not with --simulate and the like, which make a plan at most.
+  bool needs_steps = false;
   // For completion: the known values of a flag without a fixed choice.
   std::vector<std::string> (*known)() = nullptr;
 };

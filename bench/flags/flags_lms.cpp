@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
 #include "bench/flags/lms_policy.h"
 #include "lms/catalog.h"
@@ -85,6 +86,15 @@ constexpr NoEffectRule no_choice{
     },
     "--lms_variants acts with --lms_slices=auto, --lms_row_slices=auto or --lms_dense_slices=auto "
     "only"};
+constexpr NoEffectRule no_training{
+    trains_nothing,
+    "--lms moves what training keeps for its backward pass: --forward_only and --eval have none "
+    "and run as without it"};
+constexpr NoEffectRule no_network{[](const Config& c) { return c.data.input_only; },
+                                  "--input_only computes nothing: flags --lms_... do nothing"};
+constexpr NoEffectRule no_plan{
+    [](const Config& c) { return c.lms.enabled && c.search.any(); },
+    "a search for a size keeps no plan: --lms_plan_out, --lms_trace and --lms_debug do nothing"};
 constexpr NoEffectRule no_stats{
     [](const Config& c) { return c.lms.enabled && !c.lms.stats && !c.lms.stats_average; },
     "--output_dir is where --lms_stats and --lms_stats_average write"};
@@ -108,7 +118,8 @@ constexpr Flag lms_rows[] = {
     {.name = "lms",
      .help = "train what does not fit: move activations to host memory and back, or compute them "
              "again",
-     .member = &at<&Config::lms, &LmsFlags::enabled>},
+     .member = &at<&Config::lms, &LmsFlags::enabled>,
+     .no_effect = {no_training, no_network}},
     {.name = "lms_policy",
      .help = "who decides what moves: our planner, or a policy of another system; unset = planned, "
              "or tflms1 or tflms2 where their flags are set",
@@ -117,7 +128,7 @@ constexpr Flag lms_rows[] = {
     {.name = "lms_plan_out",
      .help = "write the plan to this file: its steps in their order, readable, for --lms_plan_file",
      .member = &at<&Config::lms, &LmsFlags::plan_out>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, no_plan}},
     {.name = "lms_plan_file",
      .help = "run by the plan of this file, made for the same step, instead of making one",
      .member = &at<&Config::lms, &LmsFlags::plan_file>,
@@ -225,24 +236,28 @@ constexpr Flag lms_rows[] = {
      .member = &at<&Config::lms, &LmsFlags::simulate_only>,
      .no_effect = {no_lms}},
     {.name = "lms_trace",
-     .help = "write a timed step as planned and as measured to this file, as a Chrome trace",
+     .help = "write a timed step as planned and as measured to this file, as a Chrome trace; where "
+             "no step runs, as planned",
      .member = &at<&Config::lms, &LmsFlags::trace>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, no_plan}},
     {.name = "lms_verify",
      .help = "fill bytes that are free with NaNs and compare what comes back from the host with "
              "what left; slow",
      .member = &at<&Config::lms, &LmsFlags::verify>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms},
+     .needs_steps = true},
     {.name = "lms_stats",
      .help = "a line for each step in OUTPUT_DIR/MODEL_lms_stats.csv: time, blocks of the arena, "
              "tensors and GiB that left",
      .member = &at<&Config::lms, &LmsFlags::stats>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms},
+     .needs_steps = true},
     {.name = "lms_stats_average",
      .help = "a line for the run, behind those of earlier ones, in "
              "OUTPUT_DIR/MODEL_lms_stats_average.csv: megapixels a second and means",
      .member = &at<&Config::lms, &LmsFlags::stats_average>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms},
+     .needs_steps = true},
     {.name = "lms_stats_warmup_steps",
      .help = "timed steps that --lms_stats_average leaves out",
      .range = at_least(0),
@@ -255,7 +270,7 @@ constexpr Flag lms_rows[] = {
     {.name = "lms_debug",
      .help = "a line for each tensor",
      .member = &at<&Config::lms, &LmsFlags::debug>,
-     .no_effect = {no_lms}},
+     .no_effect = {no_lms, no_plan}},
     {.name = "lms_debug_level",
      .help = "of --lms_debug: 1 or 2",
      .range = between(1, 2),

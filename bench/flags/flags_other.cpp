@@ -93,20 +93,27 @@ constexpr Flag our_rows[] = {
          "write the timed steps to this file as a table: one line each, with its seconds, speed, "
          "losses, learning rate and whether something disturbed it",
      .member = &at<&Config::report, &ReportOptions::steps_csv>,
-     .no_effect = {{simulates, "--steps_csv does not act with --simulate: nothing is run"}}},
+     .needs_steps = true},
     {.name = "take_turns",
      .help = "share the machine with another run that names the same file: each builds, warms up "
              "and then times steps for half a second at a time while the other waits, so that "
              "their speeds can be compared",
      .member = &at<&Config::report, &ReportOptions::take_turns>,
-     .no_effect = {{simulates, "--take_turns does not act with --simulate: nothing is run"}}},
+     .no_effect =
+         {{[](const Config& c) { return c.mode.eval; },
+           "--take_turns shares timed steps of training or --forward_only; it does not act "
+           "with --eval"}},
+     .needs_steps = true},
     {.name = "measure_ceilings",
      .help = "after the last step, measure for a second what the device reaches at best, and say "
              "how near the steps came to it",
-     .member = &at<&Config::report, &ReportOptions::measure_ceilings>},
+     .member = &at<&Config::report, &ReportOptions::measure_ceilings>,
+     .needs_steps = true},
     {.name = "print_plan",
      .help = "print nodes, layouts, memory offsets and the peak before running",
-     .member = &at<&Config::report, &ReportOptions::print_plan>},
+     .member = &at<&Config::report, &ReportOptions::print_plan>,
+     .no_effect = {{makes_no_plan,
+                    "--print_plan shows the step of a network, and none is planned"}}},
     {.name = "tensors_as",
      .help = "data set whose classes and networks --data_name=tensors stands for",
      .member = &tensors_as,

@@ -13,8 +13,8 @@ constexpr std::string_view by_mpirun =
     "mpirun starts the ranks and knows the hosts; the refusal prints the line that does the same";
 constexpr NoEffectRule alone{
     exchanges_nothing,
-    "nothing is exchanged by one device or with --variable_update=independent: "
-    "the flags of the exchange have no effect"};
+    "nothing is exchanged by one device, with --variable_update=independent, --forward_only or "
+    "--eval: the flags of the exchange have no effect"};
 constexpr NoEffectRule without_spec{[](const Config& c) { return !c.comm.spec; },
                                     "--agg_small_grads_* act with --all_reduce_spec only"};
 constexpr NoEffectRule alone_unchecked{
@@ -231,15 +231,15 @@ constexpr Flag comm_rows[] = {
              "and the time to move bytes; 0 = off",
      .range = at_least(0),
      .member = &at<&Config::comm, &CommFlags::dump_iter>,
-     .no_effect = {alone,
-                   {simulates, "--comm_dump_iter has no effect with --simulate: nothing runs"}}},
+     .no_effect = {alone},
+     .needs_steps = true},
     {.name = "comm_calibrate",
      .help =
          "measure links and memory before the first step, for the choice of algorithms: auto = "
          "where --comm_calibration_file has nothing yet; off = take usual speeds; force = always",
      .member = &at<&Config::comm, &CommFlags::calibrate>,
-     .no_effect = {alone,
-                   {simulates, "--comm_calibrate has no effect with --simulate: nothing runs"}}},
+     .no_effect = {alone},
+     .needs_steps = true},
     {.name = "comm_calibration_file",
      .help = "where measured speeds are kept, for the next run with as many ranks on as many hosts",
      .member = &at<&Config::comm, &CommFlags::calibration_file>,
@@ -313,7 +313,8 @@ constexpr Flag comm_rows[] = {
                       return c.comm.backend == CommBackend::mpi && !flips_a_bit(c.comm.fault);
                     },
                     "--comm_fault has no effect with --comm_backend=mpi, whose messages are MPI's "
-                    "own"}}},
+                    "own"}},
+     .needs_steps = true},
     {.name = "simulate_ranks",
      .help = "with --simulate, predict the step of so many ranks too; a list",
      .member = &at<&Config::comm, &CommFlags::simulate_ranks>},

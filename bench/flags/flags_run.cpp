@@ -11,22 +11,25 @@ namespace {
 using enum FlagSupport;
 using enum Type;
 
-constexpr NoEffectRule one_step{
-    simulates,
-    "--simulate predicts one step: flags for the number of steps and their display do not act"};
+constexpr NoEffectRule no_steps{
+    plans_only, "no step is run: flags for the number of steps and their display do nothing"};
+constexpr NoEffectRule no_plan{makes_no_plan,
+                               "--graph_file shows the step of a network, and none is planned"};
 constexpr NoEffectRule no_evaluation{
     [](const Config& c) { return !evaluates(c); },
     "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
 
 constexpr NoEffectRule no_summary_folder{
-    [](const Config& c) { return simulates(c) || c.mode.eval || !c.checkpoint.train_dir; },
+    [](const Config& c) { return c.mode.eval || !c.checkpoint.train_dir; },
     "--summary_verbosity and --save_summaries_steps write event files of training or "
     "--forward_only to --train_dir"};
 
 bool too_little_warm_up(const Config& c) {
-  return !simulates(c) &&
+  return runs_no_step_for(c).empty() &&
          (c.mode.eval || warm_up_batches(c.size.warm_up_batches, c.size.autotune_threshold) < 2);
 }
+
+bool traces_nothing(const Config& c) { return !simulates(c) && !runs_no_step_for(c).empty(); }
 
 std::vector<std::string> model_names() {
   std::set<std::string> names;
@@ -63,24 +66,24 @@ constexpr Flag size_rows[] = {
      .help = "timed steps after warm-up; 100 if neither this nor --num_epochs is set",
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::batches>,
-     .no_effect = {one_step}},
+     .no_effect = {no_steps}},
     {.name = "num_epochs",
      .help = "timed length in passes over the data instead of --num_batches",
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::epochs>,
-     .no_effect = {one_step}},
+     .no_effect = {no_steps}},
     {.name = "min_time",
      .help =
          "run until that many seconds of timed steps have passed, instead of --num_batches; all "
          "ranks stop at the same step",
      .range = between(0, 1e9),
      .member = &at<&Config::size, &SizeOptions::min_time>,
-     .no_effect = {one_step}},
+     .no_effect = {no_steps}},
     {.name = "num_warmup_batches",
      .help = "untimed training steps first; unset means max(10, 5 * autotune_threshold^2)",
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::warm_up_batches>,
-     .no_effect = {one_step}},
+     .no_effect = {no_steps}},
 };
 
 constexpr Flag eval_rows[] = {
@@ -88,21 +91,26 @@ constexpr Flag eval_rows[] = {
      .help = "with --eval: evaluate again every so many seconds, for ever; 0 = once",
      .member = &at<&Config::eval, &EvalOptions::interval_secs>,
      .no_effect = {{[](const Config& c) { return !c.mode.eval; },
-                    "--eval_interval_secs acts with --eval only"}}},
+                    "--eval_interval_secs acts with --eval only"}},
+     .needs_steps = true},
     {.name = "eval_during_training_every_n_steps",
      .help = "evaluate in the middle of training whenever this many steps have passed",
      .range = at_least(1),
-     .member = &at<&Config::eval, &EvalOptions::every_n_steps>},
+     .member = &at<&Config::eval, &EvalOptions::every_n_steps>,
+     .needs_steps = true},
     {.name = "eval_during_training_every_n_epochs",
      .help = "the same with the interval in epochs",
      .range = at_least(0),
-     .member = &at<&Config::eval, &EvalOptions::every_n_epochs>},
+     .member = &at<&Config::eval, &EvalOptions::every_n_epochs>,
+     .needs_steps = true},
     {.name = "eval_during_training_at_specified_steps",
      .help = "evaluate in the middle of training after these steps, such as 100,500",
-     .member = &at<&Config::eval, &EvalOptions::at_steps>},
+     .member = &at<&Config::eval, &EvalOptions::at_steps>,
+     .needs_steps = true},
     {.name = "eval_during_training_at_specified_epochs",
      .help = "evaluate in the middle of training after these epochs, such as 0.5,1",
-     .member = &at<&Config::eval, &EvalOptions::at_epochs>},
+     .member = &at<&Config::eval, &EvalOptions::at_epochs>,
+     .needs_steps = true},
     {.name = "eval_batch_size",
      .help = "examples per device and evaluation step; 0 or less = as in training",
      .member = &at<&Config::eval, &EvalOptions::batch>,
@@ -111,15 +119,16 @@ constexpr Flag eval_rows[] = {
      .help = "evaluation steps; without it and --num_eval_epochs as long as the training",
      .range = at_least(0),
      .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::batches>,
-     .no_effect = {no_evaluation, one_step}},
+     .no_effect = {no_evaluation, no_steps}},
     {.name = "num_eval_epochs",
      .help = "evaluation length in passes over the validation data",
      .range = at_least(0),
      .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::epochs>,
-     .no_effect = {no_evaluation, one_step}},
+     .no_effect = {no_evaluation, no_steps}},
     {.name = "stop_at_top_1_accuracy",
      .help = "end training as soon as an evaluation on the way reaches this accuracy",
-     .member = &at<&Config::eval, &EvalOptions::stop_at_top_1_accuracy>},
+     .member = &at<&Config::eval, &EvalOptions::stop_at_top_1_accuracy>,
+     .needs_steps = true},
     {"collect_eval_results_async", boolean, "False", rejected,
      "there is no SSD300 here; leave it out, evaluation results are always complete",
      "post-process SSD300 detections in the background"},
@@ -133,11 +142,12 @@ constexpr Flag report_rows[] = {
      .help = "print a step line at step 1 and at every multiple of this",
      .range = at_least(1),
      .member = &at<&Config::report, &ReportOptions::display_every>,
-     .no_effect = {one_step}},
+     .no_effect = {no_steps}},
     {.name = "display_perf_ewma",
      .help = "weight of the newest step in an exponential mean of step times; 0 = plain mean",
      .range = between(0, 1),
-     .member = &at<&Config::report, &ReportOptions::perf_ewma>},
+     .member = &at<&Config::report, &ReportOptions::perf_ewma>,
+     .needs_steps = true},
     {.name = "loss_type_to_report",
      .help = "printed loss with (total_loss) or without (base_loss) the weight decay term",
      .member = &at<&Config::report, &ReportOptions::loss_type>},
@@ -149,32 +159,35 @@ constexpr Flag report_rows[] = {
      .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::verbosity>,
      .no_effect = {no_summary_folder,
                    {[](const Config& c) { return c.report.summaries.every == 0; },
-                    "--summary_verbosity writes nothing without --save_summaries_steps"}}},
+                    "--summary_verbosity writes nothing without --save_summaries_steps"}},
+     .needs_steps = true},
     {.name = "save_summaries_steps",
      .help = "write a TensorBoard summary every so many steps; 0 = none",
      .range = at_least(0),
      .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::every>,
-     .no_effect =
-         {no_summary_folder,
-          {[](const Config& c) { return c.report.summaries.verbosity == 0; },
-           "--save_summaries_steps writes nothing without --summary_verbosity=1, 2 or 3"}}},
+     .no_effect = {no_summary_folder,
+                   {[](const Config& c) { return c.report.summaries.verbosity == 0; },
+                    "--save_summaries_steps writes nothing without --summary_verbosity=1, 2 or 3"}},
+     .needs_steps = true},
     {.name = "history",
      .help =
          "append this run to a file of results, as one line of JSON; cnn_compare --history=FILE "
          "says at which commit the speed changed",
      .member = &at<&Config::report, &ReportOptions::history>,
      .no_effect =
-         {{simulates, "--history does not act with --simulate: nothing is run"},
-          {[](const Config& c) { return c.mode.eval; },
-           "--history has speeds of training or --forward_only; it does not act with --eval"}}},
+         {{[](const Config& c) { return c.mode.eval; },
+           "--history has speeds of training or --forward_only; it does not act with --eval"}},
+     .needs_steps = true},
     {.name = "benchmark_log_dir",
      .help = "folder for benchmark_run.log and metric.log",
-     .member = &at<&Config::report, &ReportOptions::log_dir>},
+     .member = &at<&Config::report, &ReportOptions::log_dir>,
+     .needs_steps = true},
     {.name = "benchmark_test_id",
      .help = "text stored as test_id in benchmark_run.log",
      .member = &at<&Config::report, &ReportOptions::test_id>,
      .no_effect = {{[](const Config& c) { return !c.report.log_dir; },
-                    "--benchmark_test_id acts with --benchmark_log_dir only"}}},
+                    "--benchmark_test_id acts with --benchmark_log_dir only"}},
+     .needs_steps = true},
     {"ml_perf_compliance_logging", boolean, "False", accepted,
      "no MLPerf 0.5 log lines are printed; --result_json and --benchmark_log_dir record the run",
      "print MLPerf 0.5 log lines"},
@@ -189,26 +202,33 @@ constexpr Flag checkpoint_rows[] = {
     {.name = "train_dir",
      .help = "folder of checkpoints: training resumes from its newest and saves at the end",
      .member = &at<&Config::checkpoint, &CheckpointOptions::train_dir>,
-     .no_effect = {{simulates,
-                    "--train_dir does not act with --simulate: nothing is restored or saved"}}},
+     .needs_steps = true},
     {.name = "save_model_secs",
      .help = "seconds between checkpoints; 0 = none on the way",
      .range = at_least(0),
      .member = &at<&Config::checkpoint, &CheckpointOptions::save_secs>,
-     .no_effect = {without_train_dir}},
+     .no_effect = {without_train_dir},
+     .needs_steps = true},
     {.name = "save_model_steps",
      .help = "timed steps between checkpoints; 0 = none on the way",
      .range = at_least(0),
      .member = &at<&Config::checkpoint, &CheckpointOptions::save_steps>,
-     .no_effect = {without_train_dir}},
+     .no_effect = {without_train_dir},
+     .needs_steps = true},
     {.name = "max_ckpts_to_keep",
      .help = "how many of the newest checkpoints stay; 0 = all",
      .range = at_least(0),
-     .member = &at<&Config::checkpoint, &CheckpointOptions::max_to_keep>},
+     .member = &at<&Config::checkpoint, &CheckpointOptions::max_to_keep>,
+     .no_effect = {{[](const Config& c) { return !c.checkpoint.train_dir; },
+                    "--max_ckpts_to_keep acts with --train_dir only"}},
+     .needs_steps = true},
     {.name = "eval_dir",
      .help = "folder for TensorBoard event files of --eval, and of evaluations during training "
              "where --summary_verbosity asks for summaries",
-     .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::eval_dir>},
+     .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::eval_dir>,
+     .no_effect = {{[](const Config& c) { return !evaluates(c); },
+                    "--eval_dir acts only if the run evaluates"}},
+     .needs_steps = true},
     {"backbone_model_path", text, "None", rejected,
      "there is no SSD300 here; use --train_dir to start from a checkpoint",
      "pre-trained backbone of SSD300"},
@@ -220,7 +240,10 @@ constexpr Flag profile_rows[] = {
      .member = &at<&Config::report, &ReportOptions::trace_file>,
      .no_effect =
          {{too_little_warm_up,
-           "--trace_file traces the last but one warm-up step and this run has none: no trace"}}},
+           "--trace_file traces the last but one warm-up step and this run has none: no trace"},
+          {traces_nothing,
+           "--trace_file traces a step, and none runs; --lms_trace with --lms_simulate_only, and "
+           "--trace_file with --simulate show the planned one"}}},
     {"use_chrome_trace_format", boolean, "True", rejected,
      "StepStats text exists in TensorFlow only; keep the Chrome JSON of --trace_file",
      "form of the trace: Chrome JSON"},
@@ -228,36 +251,41 @@ constexpr Flag profile_rows[] = {
      .help = "profile the first ten timed steps and write a table of all operations to this file: "
              "count, time, share, FLOP/s, bytes/s, per cent of their roofline",
      .member = &at<&Config::report, &ReportOptions::tfprof_file>,
-     .no_effect = {{simulates, "--tfprof_file does not act with --simulate: nothing is run"}}},
+     .no_effect = {{[](const Config& c) { return c.mode.eval; },
+                    "--tfprof_file profiles steps of training or --forward_only; it does not act "
+                    "with --eval"}},
+     .needs_steps = true},
     {.name = "graph_file",
      .help = "write the graph of the step to this file, in the DOT language of Graphviz",
-     .member = &at<&Config::report, &ReportOptions::graph_file>},
+     .member = &at<&Config::report, &ReportOptions::graph_file>,
+     .no_effect = {no_plan}},
     {.name = "hash_file",
      .help = "write a hash of every tensor that a step writes to this file, of the first rank; "
              "cnn_compare --bits names the first tensor that differs between two such files",
      .member = &at<&Config::report, &ReportOptions::hash_file>,
      .no_effect =
-         {{simulates, "--hash_file does not act with --simulate: nothing is run"},
-          {[](const Config& c) { return mode_of(c) == Mode::evaluation; },
-           "--hash_file has steps of training or --forward_only; it does not act with --eval"}}},
+         {{[](const Config& c) { return mode_of(c) == Mode::evaluation; },
+           "--hash_file has steps of training or --forward_only; it does not act with --eval"}},
+     .needs_steps = true},
     {.name = "hash_steps",
      .help = "hash every so many steps, with --hash_file and --comm_check=majority: those whose "
              "number since the start of the training, warm-up included, it divides",
      .range = at_least(1),
      .member = &at<&Config::report, &ReportOptions::hash_steps>,
      .no_effect = {{[](const Config& c) { return !c.report.hash_file && !repeats_on_all_ranks(c); },
-                    "--hash_steps acts with --hash_file and --comm_check=majority only"}}},
+                    "--hash_steps acts with --hash_file and --comm_check=majority only"}},
+     .needs_steps = true},
     {.name = "check_finite_step",
      .help = "look at every tensor of this one step of training, by its global number, as it is "
              "written, and name the first that has NaN or infinity; a run whose loss is not finite "
              "says which step that was",
      .range = at_least(1),
      .member = &at<&Config::report, &ReportOptions::check_finite_step>,
-     .no_effect = {{simulates, "--check_finite_step does not act with --simulate: nothing is run"},
-                   {[](const Config& c) {
+     .no_effect = {{[](const Config& c) {
                       return mode_of(c) == Mode::evaluation || mode_of(c) == Mode::forward_only;
                     },
-                    "--check_finite_step is for steps of training"}}},
+                    "--check_finite_step is for steps of training"}},
+     .needs_steps = true},
     {"partitioned_graph_file_prefix", text, "None", rejected,
      "the graph is not partitioned here; use --print_plan", "write TensorFlow's per-device graphs"},
     {"debugger", text, "None", rejected,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "bench/flags/conditions.h"
 #include "bench/plan/training_ranks.h"
 #include "bench/ranks/rank_context.h"
 #include "data/catalog.h"
@@ -129,7 +130,8 @@ bool Job::shows_accuracies() const {
 }
 
 bool Job::keeps_checkpoints() const {
-  return config->checkpoint.train_dir && mode != Mode::evaluation && !config->gpu.simulate;
+  return config->checkpoint.train_dir && mode != Mode::evaluation &&
+         runs_no_step_for(*config).empty();
 }
 
 double Job::total_loss(const StepValues& values) const {

@@ -15,7 +15,8 @@ namespace {
 std::string ranks_and_sums_text(const Config& config, const Peers* peers) {
   const std::string_view what =
       repeats_on_all_ranks(config)
-          ? "each trains the same alone, and hashes of all tensors are compared"
+          ? "each computes the same alone, and hashes of all tensors are compared"
+      : trains_nothing(config) ? "nothing is exchanged, each computes examples of its own"
       : config.variable_update == VariableUpdate::independent
           ? "nothing is exchanged, each is a copy of the run on one device"
       : config.variable_update == VariableUpdate::distributed_replicated && config.num_gpus > 1

@@ -5,6 +5,7 @@
 #include "data/json/parse_json.h"
 
 namespace cnn::bench {
+
 std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
                                  const Timeline& measured) {
   Json trace = data::parse_json<Json>(chrome_trace(plan, planned, "planned"));
@@ -14,6 +15,11 @@ std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
     trace["traceEvents"].push_back(std::move(event));
   }
   return trace.dump() + "\n";
+}
+
+void write_planned(const std::string& path, const Session& session) {
+  const OutputFile file("--lms_trace", with_folder(path));
+  file.write(chrome_trace(session.plan(), session.lms()->timeline, "planned"));
 }
 
 LmsTrace::LmsTrace(const std::string& path, const Session& session)

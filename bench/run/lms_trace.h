@@ -15,6 +15,9 @@ class Session;
 std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
                                  const Timeline& measured);
 
+// Writes the step as planned to the target of --lms_trace. Throws Error if it cannot.
+void write_planned(const std::string& path, const Session& session);
+
 // The target of --lms_trace: the first timed step, after which the plan no longer changes.
 class LmsTrace final : public Observer {
  public:

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "bench/flags/conditions.h"
 #include "bench/machine/machine_json.h"
 #include "bench/plan/graph_dot.h"
 #include "bench/plan/job.h"
@@ -22,6 +23,7 @@
 #include "bench/report/reporter.h"
 #include "bench/report/units.h"
 #include "bench/run/evaluator.h"
+#include "bench/run/lms_trace.h"
 #include "bench/run/observers.h"
 #include "bench/run/profile_report.h"
 #include "bench/run/roofline_report.h"
@@ -392,6 +394,9 @@ void run_all(const RunRequest& request, Console& console, Json& result, ResultFi
   settle_exchange(job, backend, team.first(), peers ? &*peers : nullptr, console);
   note_exchange(job, team, console);
   write_graph(config, team.first(), console);
+  if (plans_only(config) && config.lms.trace && team.first().lms() != nullptr) {
+    write_planned(*config.lms.trace, team.first());
+  }
   if (config.gpu.simulate) {
     report_simulation(job, context, team.first(), console, result);
     return;

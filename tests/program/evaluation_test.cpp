@@ -42,6 +42,25 @@ TEST(Evaluation, PrintsOneAccuracyLineOfTwelveWords) {
   }
 }
 
+// Such flags ended an evaluation with an error of the C++ library.
+TEST(Evaluation, RunsBesideFlagsThatLookAtStepsOfTraining) {
+  const TemporaryFolder folder;
+  Words flags = small_run(folder / "t");
+  ASSERT_EQ(run_program(flags).status, 0);
+  for (const std::string& flag :
+       {"--hash_file=" + (folder / "h"), std::string("--check_finite_step=1"),
+        "--tfprof_file=" + (folder / "p"), std::string("--lms")}) {
+    Words words = flags;
+    words.insert(words.end(), {"--eval", "--num_eval_batches=1", "--num_batches=0", flag});
+    const Finished run = run_program(words);
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(count(run, "Accuracy @ 1"), 1U) << run.out;
+    EXPECT_NE(run.err.find(flag.substr(0, flag.find('='))), std::string::npos)
+        << "a notice names " << flag << "\n"
+        << run.err;
+  }
+}
+
 TEST(Evaluation, EndsNormallyWithoutACheckpoint) {
   const TemporaryFolder folder;
   Words flags = small_run(folder / "");

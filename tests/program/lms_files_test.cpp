@@ -1,5 +1,6 @@
 // Tests the files that --lms reads and writes: plans, traces, tables.
 #include <algorithm>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <regex>
@@ -122,6 +123,25 @@ TEST(LmsTrace, ShowsAPlannedAndAMeasuredStepWithThreeLanesEach) {
   }
   EXPECT_EQ(lanes.size(), 6U);
   EXPECT_EQ(titles, (std::set<std::string>{"measured", "planned"}));
+}
+
+TEST(LmsTrace, ShowsThePlanWhereNoStepRuns) {
+  const TemporaryFolder folder;
+  const Words files{"--lms_trace=" + (folder / "t.json"), "--lms_simulate_only",
+                    "--steps_csv=" + (folder / "old"), "--train_dir=" + (folder / "new")};
+  folder.write("old", "earlier steps");
+  const Finished run = run_program(lms_training(on_device(files)));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json events = json::parse(read_file(folder / "t.json")).at("traceEvents");
+  std::set<int> lanes;
+  for (const json& event : events) {
+    if (event.at("ph") == "X") {
+      lanes.insert(event.at("tid").get<int>());
+    }
+  }
+  EXPECT_EQ(lanes.size(), 3U) << "compute, out and in";
+  EXPECT_EQ(read_file(folder / "old"), "earlier steps") << "what does nothing touches no file";
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

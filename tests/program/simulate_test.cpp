@@ -288,9 +288,9 @@ TEST(Simulate, SaysWhichFlagsDoNotGoWithIt) {
   const Finished run = run_program({"--simulate=h200", "--model=lenet", "--num_batches=3",
                                     "--train_dir=/none", "--plan_cache=c"});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_TRUE(says(run, "--train_dir does not act with --simulate")) << run.err;
+  EXPECT_TRUE(says(run, "--simulate runs no step: --train_dir does nothing")) << run.err;
   EXPECT_TRUE(says(run, "--plan_cache does not act with --simulate")) << run.err;
-  EXPECT_TRUE(says(run, "predicts one step")) << run.err;
+  EXPECT_TRUE(says(run, "no step is run")) << run.err;
 }
 
 TEST(SimulateRanks, PredictsHowAStepScales) {

@@ -13,7 +13,9 @@ namespace {
 
 using testing::HasSubstr;
 
-Config with(const std::vector<std::pair<std::string, std::string>>& flags) {
+using Flags = std::vector<std::pair<std::string, std::string>>;
+
+Config with(const Flags& flags) {
   std::vector<Setting> settings = default_settings();
   find_setting(settings, "device").value = "cpu";
   for (const auto& [name, value] : flags) {
@@ -22,7 +24,7 @@ Config with(const std::vector<std::pair<std::string, std::string>>& flags) {
   return config_of(settings);
 }
 
-std::string broken(const std::vector<std::pair<std::string, std::string>>& flags) {
+std::string broken(const Flags& flags) {
   try {
     check_rules(with(flags));
   } catch (const Error& error) {
@@ -32,7 +34,7 @@ std::string broken(const std::vector<std::pair<std::string, std::string>>& flags
 }
 
 struct Case {
-  std::vector<std::pair<std::string, std::string>> flags;
+  Flags flags;
   std::string says;
 };
 
@@ -145,6 +147,89 @@ TEST(FlagRules, SayWhichFlagsNeedAnother) {
               testing::IsEmpty());
   EXPECT_THAT(idle_flags(with({{"save_model_steps", "5"}, {"train_dir", "d"}})),
               testing::IsEmpty());
+}
+
+TEST(FlagRules, SayWhatDoesNothingWhereNoStepRuns) {
+  const std::vector<std::pair<Flags, std::string>> modes{
+      {{{"simulate", "h200"}}, "--simulate"},
+      {{{"find_max_batch", "1"}}, "--find_max_batch"},
+      {{{"find_max_image_size", "1"}}, "--find_max_image_size"},
+      {{{"lms", "1"}, {"lms_simulate_only", "1"}}, "--lms_simulate_only"},
+      {{{"data_name", "mnist"}, {"data_dir", "d"}, {"input_only", "1"}}, "--input_only"},
+  };
+  const Flags of_steps{
+      {"steps_csv", "f"},
+      {"tfprof_file", "f"},
+      {"hash_file", "f"},
+      {"history", "f"},
+      {"take_turns", "f"},
+      {"train_dir", "d"},
+      {"eval_dir", "d"},
+      {"check_finite_step", "1"},
+      {"lms_stats", "1"},
+      {"lms_stats_average", "1"},
+      {"lms_verify", "1"},
+      {"save_model_steps", "1"},
+      {"max_ckpts_to_keep", "2"},
+      {"summary_verbosity", "1"},
+      {"save_summaries_steps", "1"},
+      {"display_perf_ewma", "0.5"},
+      {"comm_dump_iter", "1"},
+      {"eval_during_training_every_n_steps", "1"},
+      {"comm_fault", "rank=0,what=flip"},
+      {"measure_ceilings", "0"},
+  };
+  for (const auto& [mode, name] : modes) {
+    for (const auto& flag : of_steps) {
+      Flags all = mode;
+      all.push_back(flag);
+      EXPECT_THAT(idle_flags(with(all)),
+                  testing::Contains(name + " runs no step: --" + flag.first + " does nothing"));
+    }
+    Flags all = mode;
+    all.emplace_back("steps_csv", "f");
+    all.emplace_back("history", "g");
+    EXPECT_THAT(idle_flags(with(all)),
+                testing::Contains(name + " runs no step: --history, --steps_csv do nothing"));
+    all = mode;
+    all.emplace_back("num_batches", "3");
+    EXPECT_THAT(idle_flags(with(all)).empty(), name == "--input_only");
+  }
+}
+
+TEST(FlagRules, SayWhereNoPlanIsShown) {
+  for (const Flags& mode :
+       {Flags{{"find_max_batch", "1"}, {"lms", "1"}},
+        Flags{{"data_name", "mnist"}, {"data_dir", "d"}, {"input_only", "1"}}}) {
+    for (const char* const flag : {"print_plan", "graph_file", "trace_file"}) {
+      Flags all = mode;
+      all.emplace_back(flag, "1");
+      EXPECT_THAT(idle_flags(with(all)), testing::Contains(HasSubstr(flag))) << flag;
+    }
+  }
+  EXPECT_THAT(idle_flags(with({{"find_max_batch", "1"}, {"lms", "1"}, {"lms_trace", "f"}})),
+              testing::ElementsAre(HasSubstr("--lms_trace and --lms_debug do nothing")));
+  EXPECT_THAT(idle_flags(with(
+                  {{"data_name", "mnist"}, {"data_dir", "d"}, {"input_only", "1"}, {"lms", "1"}})),
+              testing::ElementsAre(HasSubstr("--input_only computes nothing")));
+  EXPECT_THAT(idle_flags(with({{"lms", "1"}, {"lms_simulate_only", "1"}, {"trace_file", "f"}})),
+              testing::ElementsAre(HasSubstr("--lms_trace with --lms_simulate_only")));
+  EXPECT_THAT(idle_flags(with({{"simulate", "h200"}, {"trace_file", "f"}})), testing::IsEmpty());
+}
+
+TEST(FlagRules, SayWhatOnlyTrainingUses) {
+  for (const char* const mode : {"eval", "forward_only"}) {
+    EXPECT_THAT(idle_flags(with({{mode, "1"}, {"train_dir", "d"}, {"lms", "1"}})),
+                testing::ElementsAre(HasSubstr("run as without it")));
+    EXPECT_THAT(idle_flags(with(
+                    {{mode, "1"}, {"train_dir", "d"}, {"num_gpus", "2"}, {"comm_algo", "ring"}})),
+                testing::Contains(HasSubstr("the flags of the exchange have no effect")));
+  }
+  EXPECT_THAT(idle_flags(with({{"eval", "1"}, {"train_dir", "d"}, {"tfprof_file", "f"}})),
+              testing::ElementsAre(HasSubstr("--tfprof_file profiles steps of training")));
+  EXPECT_THAT(idle_flags(with({{"eval_dir", "d"}, {"max_ckpts_to_keep", "2"}})),
+              testing::ElementsAre("--max_ckpts_to_keep acts with --train_dir only",
+                                   "--eval_dir acts only if the run evaluates"));
 }
 
 TEST(FlagRules, SayWhereTuningDoesNotAct) {

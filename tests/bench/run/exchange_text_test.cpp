@@ -28,11 +28,19 @@ TEST(ExchangeText, SaysThatCopiesExchangeNothing) {
             "on one device");
 }
 
+TEST(ExchangeText, SaysThatInferenceExchangesNothing) {
+  Config config = exchange_of_four(VariableUpdate::parameter_server);
+  config.mode.forward_only = true;
+  EXPECT_EQ(exchange_text(config, nullptr),
+            "4 ranks on threads of this process: nothing is exchanged, each computes examples of "
+            "its own");
+}
+
 TEST(ExchangeText, SaysThatRanksOfAMajorityTrainTheSame) {
   Config config = exchange_of_four(VariableUpdate::independent);
   config.comm.check = CommCheck::majority;
   EXPECT_EQ(exchange_text(config, nullptr),
-            "4 ranks on threads of this process: each trains the same alone, and hashes of all "
+            "4 ranks on threads of this process: each computes the same alone, and hashes of all "
             "tensors are compared");
 }
 
