@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <span>
 #include <utility>
 
 #include "bench/compare/tables.h"
 #include "bench/page/chart.h"
-#include "bench/page/json_text.h"
+#include "bench/page/heading.h"
 #include "bench/page/run_sections.h"
 #include "bench/page/style.h"
-#include "bench/page/units.h"
+#include "bench/page/tiles.h"
 #include "data/json/parse_json.h"
 
 namespace cnn::page {
@@ -32,35 +31,6 @@ std::string sections_of(const std::string& first, std::span<const ShownRun> runs
   return "<main>\n" + first + step_section(runs, in_turns) + loss_section(runs) +
          lane_section(runs) + memory_section(runs) + bound_section(runs) + operation_section(runs) +
          machine_section(runs) + "</main>\n";
-}
-
-std::string tile(const std::string& value, const std::string& name) {
-  return value.empty() ? std::string()
-                       : fmt::format("<div><b>{}</b>{}</div>\n", escaped(value), escaped(name));
-}
-
-// Returns "40 of 200"; empty if the run lacks the count.
-std::string disturbed_of(const Json& json) {
-  const auto disturbed = number_at(json, {"summary", "disturbed_steps"});
-  return disturbed ? fmt::format("{:.0f} of {}", *disturbed, at(json, {"steps"}).size()) : "";
-}
-
-std::string tiles_of(const Json& json) {
-  const Json& summary = at(json, {"summary"});
-  const auto number = [&](const char* key, const char* form, double unit = 1) {
-    const auto value = number_at(summary, {key});
-    return value ? fmt::format(fmt::runtime(form), unit * *value) : std::string();
-  };
-  const std::string speed = number("images_per_sec", "{:.2f}");
-  const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
-  return "<div class=\"tiles\">\n" +
-         tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
-              "images/sec") +
-         tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
-         tile(number("p99_step_seconds", "{:.2f} ms", 1e3), "99 of 100 steps within") +
-         tile(number("percent_of_roofline", "{:.1f} %"), "of the roofline") +
-         tile(peak ? bytes_text(*peak) : "", "measured peak of the arena") +
-         tile(disturbed_of(json), "steps disturbed") + "</div>\n";
 }
 
 // Returns the bounds that determine the axis, in per cent. A practically infinite upper bound ends
@@ -172,56 +142,6 @@ const compare::Run& beside(const compare::Run& base, const std::vector<compare::
              : shown_of(candidate, finding.candidate);
 }
 
-std::string title_of(const Json& json) {
-  return fmt::format("{} on {}", text_of(at(json, {"model", "name"})),
-                     at(json, {"machine", "gpu", "name"}).is_null()
-                         ? text_of(at(json, {"machine", "cpu", "name"}))
-                         : text_of(at(json, {"machine", "gpu", "name"})));
-}
-
-// Returns "2026-11-23 12:22:31 UTC" for "2026-11-23T12:22:31.396989Z".
-std::string date_of(const Json& json) {
-  std::string text = text_of(at(json, {"started"}));
-  if (const auto middle = text.find('T'); middle != std::string::npos) {
-    text[middle] = ' ';
-    text = text.substr(0, text.find_first_of(".Z")) + " UTC";
-  }
-  return text;
-}
-
-// Returns the global and the per-device batch; older files imply the first by the speed of a step.
-std::string batch_of(const Json& json) {
-  const auto global = number_at(json, {"batch", "global"});
-  const auto own = number_at(json, {"batch", "per_device"});
-  if (global && own) {
-    return fmt::format("batch {:.0f}{}", *global,
-                       *global == *own ? "" : fmt::format(" ({:.0f} per device)", *own));
-  }
-  const Json& steps = at(json, {"steps"});
-  if (!steps.is_array() || steps.empty()) {
-    return {};
-  }
-  return fmt::format("batch {:.0f}", number_or(steps.front(), "images_per_sec", 0) *
-                                         number_or(steps.front(), "seconds", 0));
-}
-
-// Returns the description of the run: "training, batch 8, precision f32, ...".
-std::string heading_of(const Json& json) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](const std::string& before, const std::string& text) {
-    if (!text.empty()) {
-      parts.push_back(before + text);
-    }
-  };
-  add("", text_of(at(json, {"mode"})));
-  add("", batch_of(json));
-  add("precision ", text_of(at(json, {"plan", "precision"})));
-  add("data set ", text_of(at(json, {"model", "data_set"})));
-  add("image size ", text_of(at(json, {"model", "image_size"})));
-  add("", date_of(json));
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::string configuration_part(const Configuration& configuration, const Finding& finding,
                                const Settings& settings) {
   const char* style = finding.verdict == Verdict::regression    ? "regression"
@@ -266,8 +186,8 @@ std::string run_page(const std::string& result_text) {
   const auto json = data::parse_json<Json>(result_text);
   std::string body = fmt::format("<h1>{}</h1>\n", escaped(title_of(json))) +
                      fmt::format("<p>{}</p>\n", escaped(heading_of(json)));
-  if (json.contains("error")) {
-    body += fmt::format("<p class=\"regression\">{}</p>\n", escaped(text_of(json.at("error"))));
+  for (const std::string& problem : problems_of(json)) {
+    body += fmt::format("<p class=\"regression\">{}</p>\n", escaped(problem));
   }
   const ShownRun only[] = {{"run", "a", &json}};
   return document(title_of(json), body + tiles_of(json) + sections_of("", only));

@@ -1,0 +1,43 @@
+#include "bench/page/tiles.h"
+
+#include <fmt/format.h>
+
+#include "bench/page/chart.h"
+#include "bench/page/json_text.h"
+#include "bench/page/units.h"
+
+namespace cnn::page {
+namespace {
+
+std::string tile(const std::string& value, const std::string& name) {
+  return value.empty() ? std::string()
+                       : fmt::format("<div><b>{}</b>{}</div>\n", escaped(value), escaped(name));
+}
+
+// Returns "40 of 200"; empty if the run lacks the count.
+std::string disturbed_of(const Json& json) {
+  const auto disturbed = number_at(json, {"summary", "disturbed_steps"});
+  return disturbed ? fmt::format("{:.0f} of {}", *disturbed, at(json, {"steps"}).size()) : "";
+}
+
+}  // namespace
+
+std::string tiles_of(const Json& json) {
+  const Json& summary = at(json, {"summary"});
+  const auto number = [&](const char* key, const char* form, double unit = 1) {
+    const auto value = number_at(summary, {key});
+    return value ? fmt::format(fmt::runtime(form), unit * *value) : std::string();
+  };
+  const std::string speed = number("images_per_sec", "{:.2f}");
+  const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
+  return "<div class=\"tiles\">\n" +
+         tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
+              "images/sec") +
+         tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
+         tile(number("p99_step_seconds", "{:.2f} ms", 1e3), "99 of 100 steps within") +
+         tile(number("percent_of_roofline", "{:.1f} %"), "of the roofline") +
+         tile(peak ? bytes_text(*peak) : "", "measured peak of the arena") +
+         tile(disturbed_of(json), "steps disturbed") + "</div>\n";
+}
+
+}  // namespace cnn::page
