@@ -43,14 +43,36 @@ std::string interruption_of(const Json& json) {
                          : fmt::format(" after {} timed step{}", steps, steps == 1 ? "" : "s"));
 }
 
+// Returns the end of a sentence that names the tensor; empty if that is unknown.
+std::string first_non_finite(const Json& tensor) {
+  return tensor.is_null() ? std::string()
+                          : "; the first tensor that was not finite: " + text_of(tensor);
+}
+
 // Returns since which step the loss is not finite, and the first such tensor if it is known.
 std::string divergence_of(const Json& diverged) {
   const std::string step = text_of(at(diverged, {"step"}));
-  const std::string tensor = text_of(at(diverged, {"tensor"}));
   return fmt::format("The training diverged: the loss is {} since {} (global step {}){}",
                      text_of(at(diverged, {"loss"})), step.empty() ? "the warm-up" : "step " + step,
                      text_of(at(diverged, {"global_step"})),
-                     tensor.empty() ? tensor : "; the first tensor that was not finite: " + tensor);
+                     first_non_finite(at(diverged, {"tensor"})));
+}
+
+// Adds a sentence for each evaluation whose loss was not finite, which the result file has as null.
+void add_evaluation_problems(const Json& json, std::vector<std::string>& problems) {
+  const Json& evaluations = at(json, {"evaluation"});
+  for (const Json& evaluation : evaluations) {
+    if (!number_at(evaluation, {"base_loss"})) {
+      problems.push_back(
+          fmt::format("The loss of the evaluation at global step {} was not finite{}",
+                      text_of(at(evaluation, {"global_step"})),
+                      first_non_finite(at(evaluation, {"non_finite"}))));
+    }
+  }
+  const bool only_evaluates = at(json, {"mode"}) == "evaluation" && !json.contains("simulation");
+  if (only_evaluates && evaluations.empty() && problems.empty()) {
+    problems.emplace_back("Nothing was evaluated");
+  }
 }
 
 }  // namespace
@@ -89,6 +111,7 @@ std::vector<std::string> problems_of(const Json& json) {
   if (json.contains("diverged")) {
     problems.push_back(divergence_of(json.at("diverged")));
   }
+  add_evaluation_problems(json, problems);
   return problems;
 }
 

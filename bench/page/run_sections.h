@@ -19,11 +19,12 @@ struct ShownRun {
 // Return sections of a page as HTML; empty if no run has their data. step_section: step times with
 // disturbed steps marked; for runs that took turns, on their common clock if the files have it.
 std::string step_section(std::span<const ShownRun> runs, bool in_turns);
-std::string loss_section(std::span<const ShownRun> runs);       // total loss, warm-up included
-std::string memory_section(std::span<const ShownRun> runs);     // over the step, by name
-std::string lane_section(std::span<const ShownRun> runs);       // planned and measured
-std::string operation_section(std::span<const ShownRun> runs);  // a table, costliest first
-std::string bound_section(std::span<const ShownRun> runs);      // measured against the bounds
-std::string machine_section(std::span<const ShownRun> runs);    // differences are marked
+std::string loss_section(std::span<const ShownRun> runs);        // total loss, warm-up included
+std::string evaluation_section(std::span<const ShownRun> runs);  // a table for each run
+std::string memory_section(std::span<const ShownRun> runs);      // over the step, by name
+std::string lane_section(std::span<const ShownRun> runs);        // planned and measured
+std::string operation_section(std::span<const ShownRun> runs);   // a table, costliest first
+std::string bound_section(std::span<const ShownRun> runs);       // measured against the bounds
+std::string machine_section(std::span<const ShownRun> runs);     // differences are marked
 
 }  // namespace cnn::page

@@ -20,6 +20,21 @@ std::string disturbed_of(const Json& json) {
   return disturbed ? fmt::format("{:.0f} of {}", *disturbed, at(json, {"steps"}).size()) : "";
 }
 
+// Returns the results of the last evaluation.
+std::string evaluation_tiles(const Json& json) {
+  const Json& evaluations = at(json, {"evaluation"});
+  if (!evaluations.is_array() || evaluations.empty()) {
+    return {};
+  }
+  const auto number = [&evaluations](const char* key, int digits) {
+    const auto value = number_at(evaluations.back(), {key});
+    return value ? fmt::format("{:.{}f}", *value, digits) : std::string();
+  };
+  return tile(number("top_1", 4), "accuracy @ 1") + tile(number("top_5", 4), "accuracy @ 5") +
+         tile(number("base_loss", 4), "base loss of the evaluation") +
+         tile(number("images_per_sec", 2), "images/sec of the evaluation");
+}
+
 }  // namespace
 
 std::string tiles_of(const Json& json) {
@@ -30,7 +45,7 @@ std::string tiles_of(const Json& json) {
   };
   const std::string speed = number("images_per_sec", "{:.2f}");
   const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
-  return "<div class=\"tiles\">\n" +
+  return "<div class=\"tiles\">\n" + evaluation_tiles(json) +
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
          tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
