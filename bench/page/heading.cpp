@@ -69,7 +69,8 @@ void add_evaluation_problems(const Json& json, std::vector<std::string>& problem
                       first_non_finite(at(evaluation, {"non_finite"}))));
     }
   }
-  const bool only_evaluates = at(json, {"mode"}) == "evaluation" && !json.contains("simulation");
+  const bool only_evaluates =
+      at(json, {"mode"}) == "evaluation" && simulated_machine_of(json).empty();
   if (only_evaluates && evaluations.empty() && problems.empty()) {
     problems.emplace_back("Nothing was evaluated");
   }
@@ -77,11 +78,19 @@ void add_evaluation_problems(const Json& json, std::vector<std::string>& problem
 
 }  // namespace
 
+std::string simulated_machine_of(const Json& json) {
+  const std::string described = text_of(at(json, {"simulation", "machine"}));
+  return described.empty() ? text_of(at(json, {"config", "simulate"})) : described;
+}
+
 std::string title_of(const Json& json) {
-  return fmt::format("{} on {}", text_of(at(json, {"model", "name"})),
-                     at(json, {"machine", "gpu", "name"}).is_null()
-                         ? text_of(at(json, {"machine", "cpu", "name"}))
-                         : text_of(at(json, {"machine", "gpu", "name"})));
+  const std::string model = text_of(at(json, {"model", "name"}));
+  if (const std::string machine = simulated_machine_of(json); !machine.empty()) {
+    return fmt::format("{} on {}, simulated: a prediction, not a measurement", model, machine);
+  }
+  const Json& gpu = at(json, {"machine", "gpu", "name"});
+  return fmt::format("{} on {}", model,
+                     text_of(gpu.is_null() ? at(json, {"machine", "cpu", "name"}) : gpu));
 }
 
 std::string heading_of(const Json& json) {

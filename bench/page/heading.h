@@ -9,7 +9,10 @@ namespace cnn::page {
 
 // Return the head of a run's page as plain text, made from its result file.
 
-// Returns "resnet50 on NVIDIA H200".
+// Returns the machine that --simulate describes; empty for a run on the machine itself.
+std::string simulated_machine_of(const compare::Json& json);
+
+// Returns "resnet50 on NVIDIA H200", and says so if that is a simulated machine.
 std::string title_of(const compare::Json& json);
 
 // Returns the description of the run: "training, batch 8, precision f32, ...".

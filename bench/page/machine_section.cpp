@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/page/chart.h"
+#include "bench/page/heading.h"
 #include "bench/page/json_text.h"
 #include "bench/page/run_sections.h"
 #include "bench/page/units.h"
@@ -120,10 +121,13 @@ std::string machine_section(std::span<const ShownRun> runs) {
     }
     table += "</tr>\n";
   }
+  const bool simulated = std::ranges::any_of(
+      runs, [](const ShownRun& run) { return !simulated_machine_of(*run.json).empty(); });
   return fmt::format(
-      "<figure class=\"wide\"><figcaption>Machine and program{}</figcaption><div "
+      "<figure class=\"wide\"><figcaption>Machine and program{}{}</figcaption><div "
       "class=\"scroll\"><table>{}</table></div></figure>\n",
-      runs.size() > 1 ? " <small>marked: unlike</small>" : "", table);
+      runs.size() > 1 ? " <small>marked: unlike</small>" : "",
+      simulated ? " <small>of the host, which is not the simulated machine</small>" : "", table);
 }
 
 }  // namespace cnn::page

@@ -29,8 +29,9 @@ using compare::Verdict;
 std::string sections_of(const std::string& first, std::span<const ShownRun> runs,
                         bool in_turns = false) {
   return "<main>\n" + first + step_section(runs, in_turns) + loss_section(runs) +
-         evaluation_section(runs) + lane_section(runs) + memory_section(runs) +
-         bound_section(runs) + operation_section(runs) + machine_section(runs) + "</main>\n";
+         evaluation_section(runs) + simulation_section(runs) + lane_section(runs) +
+         memory_section(runs) + bound_section(runs) + operation_section(runs) +
+         machine_section(runs) + "</main>\n";
 }
 
 // Returns the bounds that determine the axis, in per cent. A practically infinite upper bound ends

@@ -21,6 +21,7 @@ struct ShownRun {
 std::string step_section(std::span<const ShownRun> runs, bool in_turns);
 std::string loss_section(std::span<const ShownRun> runs);        // total loss, warm-up included
 std::string evaluation_section(std::span<const ShownRun> runs);  // a table for each run
+std::string simulation_section(std::span<const ShownRun> runs);  // tables of a prediction
 std::string memory_section(std::span<const ShownRun> runs);      // over the step, by name
 std::string lane_section(std::span<const ShownRun> runs);        // planned and measured
 std::string operation_section(std::span<const ShownRun> runs);   // a table, costliest first

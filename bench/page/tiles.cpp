@@ -35,6 +35,32 @@ std::string evaluation_tiles(const Json& json) {
          tile(number("images_per_sec", 2), "images/sec of the evaluation");
 }
 
+// Returns the prediction of --simulate and its limits.
+std::string simulation_tiles(const Json& json) {
+  const Json& simulation = at(json, {"simulation"});
+  if (!simulation.is_object()) {
+    return {};
+  }
+  const auto number = [&simulation](const char* key, const char* form, double unit = 1) {
+    const auto value = number_at(simulation, {key});
+    return value ? fmt::format(fmt::runtime(form), unit * *value) : std::string();
+  };
+  const auto arena = number_at(json, {"plan", "arena_bytes"});
+  const auto limit = number_at(simulation, {"memory_limit"});
+  const bool with_lms = at(json, {"plan", "lms"}).is_object();
+  return tile(number("images_per_sec", "{:.1f}"), "predicted images/sec") +
+         tile(number("step_seconds", "{:.3f} ms", 1e3), "predicted step") +
+         tile(number("roofline_images_per_sec", "{:.1f}"),
+              "images/sec at most, with each operand moved once") +
+         tile(number("arithmetic_images_per_sec", "{:.1f}"),
+              "images/sec at most, by arithmetic alone") +
+         tile(number("largest_batch", "{:.0f}"),
+              with_lms ? "largest --batch_size that fits without --lms"
+                       : "largest --batch_size that fits") +
+         tile(arena && limit ? bytes_text(*arena) + " of " + bytes_text(*limit) : "",
+              "planned arena");
+}
+
 }  // namespace
 
 std::string tiles_of(const Json& json) {
@@ -45,7 +71,7 @@ std::string tiles_of(const Json& json) {
   };
   const std::string speed = number("images_per_sec", "{:.2f}");
   const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
-  return "<div class=\"tiles\">\n" + evaluation_tiles(json) +
+  return "<div class=\"tiles\">\n" + evaluation_tiles(json) + simulation_tiles(json) +
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
          tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
