@@ -18,6 +18,44 @@ std::string date_of(const Json& json) {
   return text;
 }
 
+// Returns the name of the model; a search builds none, but has the flag.
+std::string model_of(const Json& json) {
+  const Json& built = at(json, {"model", "name"});
+  return text_of(built.is_null() ? at(json, {"config", "model"}) : built);
+}
+
+// Returns the description of a search, which has no section for its mode, model and plan.
+std::vector<std::string> search_heading_of(const Json& json) {
+  const Json& config = at(json, {"config"});
+  const std::string mode = is_true(config, "eval")           ? "evaluation"
+                           : is_true(config, "forward_only") ? "forward only"
+                                                             : "training";
+  std::vector<std::string> parts{
+      fmt::format("search for {}{}", mode, is_true(at(json, {"search"}), "lms") ? ", --lms" : "")};
+  if (const double batch = number_or(config, "batch_size", 0);
+      batch > 0 && at(json, {"search", "flag"}) == "image_size") {
+    parts.push_back(fmt::format("batch {:.0f} per device", batch));
+  }
+  parts.push_back("precision " + text_of(at(config, {"precision"})));
+  parts.push_back("data set " + text_of(at(config, {"data_name"})));
+  return parts;
+}
+
+// Returns "15533.7 MiB (16288271492 bytes)": a size and its limit often differ by little.
+std::string exact_size(double bytes) {
+  return fmt::format("{:.1f} MiB ({:.0f} bytes)", bytes / (1024.0 * 1024.0), bytes);
+}
+
+// Returns why the next size is too large.
+std::string too_large_because(const Json& search, double limit) {
+  const auto further = number_at(search, {"further_bytes"});
+  if (!further) {
+    return "cannot be had on this backend";
+  }
+  return *further > limit ? "takes " + exact_size(*further)
+                          : "has no plan that device and host both hold";
+}
+
 // Returns the global and the per-device batch; older files imply the first by the speed of a step.
 std::string batch_of(const Json& json) {
   const auto global = number_at(json, {"batch", "global"});
@@ -84,13 +122,16 @@ std::string simulated_machine_of(const Json& json) {
 }
 
 std::string title_of(const Json& json) {
-  const std::string model = text_of(at(json, {"model", "name"}));
-  if (const std::string machine = simulated_machine_of(json); !machine.empty()) {
-    return fmt::format("{} on {}, simulated: a prediction, not a measurement", model, machine);
-  }
+  const std::string described = simulated_machine_of(json);
   const Json& gpu = at(json, {"machine", "gpu", "name"});
-  return fmt::format("{} on {}", model,
-                     text_of(gpu.is_null() ? at(json, {"machine", "cpu", "name"}) : gpu));
+  const std::string machine =
+      !described.empty() ? described + ", simulated"
+                         : text_of(gpu.is_null() ? at(json, {"machine", "cpu", "name"}) : gpu);
+  if (const std::string flag = text_of(at(json, {"search", "flag"})); !flag.empty()) {
+    return fmt::format("Largest --{} of {} on {}", flag, model_of(json), machine);
+  }
+  return fmt::format("{} on {}{}", model_of(json), machine,
+                     described.empty() ? "" : ": a prediction, not a measurement");
 }
 
 std::string heading_of(const Json& json) {
@@ -100,6 +141,9 @@ std::string heading_of(const Json& json) {
       parts.push_back(before + text);
     }
   };
+  if (at(json, {"search"}).is_object()) {
+    parts = search_heading_of(json);
+  }
   add("", text_of(at(json, {"mode"})));
   add("", batch_of(json));
   add("precision ", text_of(at(json, {"plan", "precision"})));
@@ -107,6 +151,24 @@ std::string heading_of(const Json& json) {
   add("image size ", text_of(at(json, {"model", "image_size"})));
   add("", date_of(json));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string search_answer(const Json& json) {
+  const Json& search = at(json, {"search"});
+  if (!search.is_object()) {
+    return {};
+  }
+  const std::string flag = text_of(at(search, {"flag"}));
+  const double largest = number_or(search, "largest", 0),
+               limit = number_or(search, "limit_bytes", 0);
+  const auto bytes = number_at(search, {"bytes"});
+  if (largest == 0 || !bytes) {
+    return fmt::format("No --{} fits in the limit of {}", flag, exact_size(limit));
+  }
+  return fmt::format("--{}={:.0f} takes {}{}; the limit is {}; {:.0f} {}", flag, largest,
+                     is_true(search, "lms") ? "at least " : "", exact_size(*bytes),
+                     exact_size(limit), largest + number_or(search, "step", 1),
+                     too_large_because(search, limit));
 }
 
 std::vector<std::string> problems_of(const Json& json) {

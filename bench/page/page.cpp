@@ -190,6 +190,9 @@ std::string run_page(const std::string& result_text) {
   for (const std::string& problem : problems_of(json)) {
     body += fmt::format("<p class=\"regression\">{}</p>\n", escaped(problem));
   }
+  if (const std::string answer = search_answer(json); !answer.empty()) {
+    body += fmt::format("<p>{}</p>\n", escaped(answer));
+  }
   const ShownRun only[] = {{"run", "a", &json}};
   return document(title_of(json), body + tiles_of(json) + sections_of("", only));
 }

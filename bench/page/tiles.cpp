@@ -61,6 +61,25 @@ std::string simulation_tiles(const Json& json) {
               "planned arena");
 }
 
+// Returns the result of --find_max_batch or --find_max_image_size.
+std::string search_tiles(const Json& json) {
+  const Json& search = at(json, {"search"});
+  if (!search.is_object()) {
+    return {};
+  }
+  const std::string flag = "--" + text_of(at(search, {"flag"}));
+  const double largest = number_or(search, "largest", 0);
+  const auto size = [&search](const char* key) {
+    const auto bytes = number_at(search, {key});
+    return bytes ? fmt::format("{:.1f} MiB", *bytes / (1024.0 * 1024.0)) : std::string();
+  };
+  return tile(largest > 0 ? fmt::format("{:.0f}", largest) : "none", "largest " + flag) +
+         tile(size("bytes"), is_true(search, "lms") ? "needed at least" : "needed") +
+         tile(size("limit_bytes"), "limit of memory") +
+         tile(size("further_bytes"),
+              fmt::format("needed by {}={:.0f}", flag, largest + number_or(search, "step", 1)));
+}
+
 }  // namespace
 
 std::string tiles_of(const Json& json) {
@@ -72,6 +91,7 @@ std::string tiles_of(const Json& json) {
   const std::string speed = number("images_per_sec", "{:.2f}");
   const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
   return "<div class=\"tiles\">\n" + evaluation_tiles(json) + simulation_tiles(json) +
+         search_tiles(json) +
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
          tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
