@@ -64,8 +64,8 @@ std::string predicted_ranks(const Json& ranks) {
 }
 
 // Returns the value of an entry of the section "simulation" with its unit.
-std::string machine_value(const Json& simulation, std::string_view key) {
-  const Json& value = at(simulation, {key.data()});
+std::string machine_value(const Json& simulation, const std::string& key) {
+  const Json& value = at(simulation, {key.c_str()});
   if (!value.is_number()) {
     return text_of(value);
   }
@@ -77,7 +77,7 @@ std::string machine_value(const Json& simulation, std::string_view key) {
     return fmt::format("{:.2f} GFLOP", to_giga * number);
   }
   return key == "bytes_per_image" ? fmt::format("{:.3f} GB", to_giga * number)
-                                  : readable(std::string(key), value);
+                                  : readable(key, value);
 }
 
 std::string machine_row(std::string_view name, const std::string& value) {
@@ -88,7 +88,7 @@ std::string machine_row(std::string_view name, const std::string& value) {
 }
 
 std::string simulated_machine(const Json& simulation) {
-  constexpr std::pair<std::string_view, std::string_view> entries[] = {
+  constexpr std::pair<const char*, std::string_view> entries[] = {
       {"machine", "machine"},
       {"flops_per_second", "ceiling of arithmetic"},
       {"bytes_per_second", "ceiling of memory"},

@@ -90,13 +90,13 @@ std::string tiles_of(const Json& json) {
   };
   const std::string speed = number("images_per_sec", "{:.2f}");
   const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
-  return "<div class=\"tiles\">\n" + evaluation_tiles(json) + simulation_tiles(json) +
-         search_tiles(json) +
+  return "<div class=\"tiles\">\n" + simulation_tiles(json) + search_tiles(json) +
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
          tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
          tile(number("p99_step_seconds", "{:.2f} ms", 1e3), "99 of 100 steps within") +
          tile(number("percent_of_roofline", "{:.1f} %"), "of the roofline") +
+         evaluation_tiles(json) +
          tile(peak ? bytes_text(*peak) : "", "measured peak of the arena") +
          tile(disturbed_of(json), "steps disturbed") + "</div>\n";
 }
