@@ -99,6 +99,9 @@ std::string divergence_of(const Json& diverged) {
 // Adds a sentence for each evaluation whose loss was not finite, which the result file has as null.
 void add_evaluation_problems(const Json& json, std::vector<std::string>& problems) {
   const Json& evaluations = at(json, {"evaluation"});
+  if (!evaluations.is_array()) {
+    return;
+  }
   for (const Json& evaluation : evaluations) {
     if (!number_at(evaluation, {"base_loss"})) {
       problems.push_back(

@@ -67,6 +67,12 @@ TEST(EvaluationSection, SaysOnThePageThatALossWasNotFinite) {
                         "not finite; the first tensor that was not finite: conv&lt;7&gt;</p>"));
 }
 
+TEST(EvaluationSection, TakesNoOtherFormOfTheSectionForAnEvaluation) {
+  const Json json{{"evaluation", {{"top_1", 0.5}}}};
+  EXPECT_EQ(evaluations_of_one(json), "");
+  EXPECT_THAT(run_page(json.dump()), Not(HasSubstr("class=\"regression\"")));
+}
+
 TEST(EvaluationSection, SaysOnThePageThatNothingWasEvaluated) {
   Json json{{"mode", "evaluation"}, {"evaluation", Json::array()}};
   EXPECT_THAT(run_page(json.dump()),
