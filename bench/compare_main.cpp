@@ -13,6 +13,7 @@
 #include "bench/compare/configurations.h"
 #include "bench/compare/exports.h"
 #include "bench/compare/history.h"
+#include "bench/compare/output_files.h"
 #include "bench/compare/run.h"
 #include "bench/compare/tables.h"
 #include "bench/compare/verdict.h"
@@ -113,6 +114,7 @@ int compare_files(const std::vector<std::string>& words) {
     put("", text);
     return 0;
   }
+  check_output_files(arguments);
   if (arguments.bits) {
     return compare_two_bit_by_bit(arguments);
   }

@@ -1,15 +1,14 @@
 #include "bench/flags/file_rules.h"
 
-#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <variant>
 
 #include "bench/flags/flag_table.h"
 #include "runtime/error.h"
+#include "runtime/file_identity.h"
 
 namespace cnn::bench {
 
@@ -39,23 +38,11 @@ bool may_share(std::string_view first, std::string_view second) {
   return first == "lms_plan_file" && second == "lms_plan_out";
 }
 
-// Returns one spelling for all that name the same file, links followed; empty for a device, such as
-// /dev/stdout or /dev/fd/3.
-std::string spelling(const std::filesystem::path& path) {
-  if (path.parent_path() == "/dev" || path.parent_path() == "/dev/fd") {
-    return {};
-  }
-  std::error_code failure;
-  const std::filesystem::path whole =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(path, failure), failure);
-  return failure ? path.string() : whole.string();
-}
-
 std::string path_of(const FileFlag& flag, const Config& config) {
   const Plain value = find_flag(flag.name)->member->load(config);
   const auto* const path = std::get_if<std::string>(&value);
   const bool is_machine = flag.name == "simulate" && path != nullptr && !path->ends_with(".json");
-  return path == nullptr || path->empty() || is_machine ? std::string() : spelling(*path);
+  return path == nullptr || path->empty() || is_machine ? std::string() : file_identity(*path);
 }
 
 }  // namespace

@@ -78,6 +78,11 @@ expect 3 'no option --nonsense' --nonsense base.0.json -- again.0.json
 sed 's/lenet/vgg16/' again.0.json >other.json
 expect 3 'differ in model (lenet and vgg16)' base.0.json -- other.json
 expect 3 'cannot be written' base.0.json -- again.0.json --html=/no/such/folder/page.html
+cp again.0.json kept.json
+expect 3 'would replace the file of again.0.json' base.0.json -- again.0.json --html=./again.0.json
+cmp again.0.json kept.json || die "a refused report replaced its input"
+expect 3 '--json=o and --html=./o name the same file' base.0.json -- again.0.json --json=o --html=./o
+[[ ! -e o ]] || die "a refused report was written"
 say "cnn_compare: exit codes, outputs and refusals are as they should be"
 
 # These test histories and the formats of trend services.
