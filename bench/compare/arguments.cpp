@@ -19,7 +19,8 @@ in pairs. Options may stand anywhere:
 
   --minimum_effect=PERCENT   smaller slowdowns are no regressions (0.5)
   --confidence=PERCENT       of a verdict, one-sided, over all configurations together (99)
-  --resolution=PERCENT       "no regression" is said only if this slowdown would have shown (3)
+  --resolution=PERCENT       "no regression" is said only if this slowdown would have shown (3), or
+                             one of --minimum_effect where that is larger
   --across_machines          compare runs of unlike processors or GPUs
   --json[=FILE]              the findings for other tools, in place of the table or into a file
   --markdown[=FILE]          a table for the summary of a CI job, likewise

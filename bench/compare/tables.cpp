@@ -76,7 +76,7 @@ std::string inconclusive_sentence(const Finding& finding, const Settings& settin
       "cannot tell: {} scatter by {:.1f} %, so that {:g} % more step time could "
       "hide; {}",
       finding.difference.paired ? "differences of pairs" : "runs", scatter_of(finding),
-      100 * settings.resolution, more);
+      100 * excluded_slowdown(settings), more);
 }
 
 Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

@@ -194,7 +194,7 @@ struct Criteria {
 };
 
 bool shows_no_regression(const Difference& difference, const Settings& settings) {
-  return difference.upper(settings.confidence) < std::log1p(settings.resolution);
+  return difference.upper(settings.confidence) < std::log1p(excluded_slowdown(settings));
 }
 
 bool shows_regression(const Difference& difference, const Criteria& criteria) {
@@ -276,6 +276,10 @@ std::string_view name_of(Verdict verdict) {
       break;
   }
   return "cannot tell";
+}
+
+double excluded_slowdown(const Settings& settings) {
+  return std::max(settings.resolution, settings.minimum_effect);
 }
 
 std::size_t Side::counted() const {

@@ -20,13 +20,16 @@ std::string_view name_of(Verdict verdict);  // "no regression"
 // of configurations) and relevant: its estimate is at least minimum_effect. The test does not
 // require that the *true* slowdown exceeds the minimum: to show that of 1 % against 0.5 % would
 // take twice the runs. Without a regression, the verdict is "no regression" only if a slowdown of
-// `resolution` would have shown, that is the upper bound of the slowdown is below it; else it is
-// "cannot tell".
+// `resolution`, or of minimum_effect if that is larger, would have shown, that is the upper bound
+// of the slowdown is below it; else it is "cannot tell".
 struct Settings {
   double minimum_effect = 0.005;  // fraction of the step time
   double confidence = 0.99;
   double resolution = 0.03;
 };
+
+// Returns the slowdown, as a fraction, that the bounds must exclude for "no regression".
+double excluded_slowdown(const Settings& settings);
 
 struct Side {
   std::vector<RunSummary> runs;  // all runs of the configuration

@@ -49,6 +49,7 @@ expect 0 'improvement' slow.*.json -- base.*.json
 expect 2 'more runs a side' base.*.json -- noisy.*.json
 expect 2 'about 4 more' base.0.json -- again.0.json
 expect 0 'no regression' --minimum_effect=10 base.*.json -- slow.*.json --resolution=12
+expect 0 'no regression' --minimum_effect=10 base.*.json -- slow.*.json
 expect 1 '"exit_code": 1' base.*.json --json -- slow.*.json
 expect 1 'regression\*\*' base.*.json -- slow.*.json --markdown
 expect 1 'verdict' base.*.json -- slow.*.json --html page.html --json=c.json --markdown=c.md

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench/compare/tables.h"
 #include "tests/bench/compare/runs.h"
 
 namespace cnn::compare {
@@ -269,6 +270,27 @@ TEST(Verdict, IsCorrectedForTheNumberOfConfigurations) {
   const std::vector<Finding> mixed = judge({same, slow, same}, {});
   EXPECT_EQ(mixed[1].verdict, Verdict::regression);
   EXPECT_EQ(exit_code_of(mixed), 1);
+}
+
+// Returns the finding on quiet runs that are slower by 3.9 %.
+Finding slower_by_four_per_cent(const Settings& settings) {
+  SyntheticRuns draws(1, {.drift = 0.0005, .scatter = 0.0005});
+  return judge({sides(draws.draw(5, 0.1), draws.draw(5, 0.1039))}, settings).front();
+}
+
+TEST(Verdict, IsNoRegressionIfTheBoundsAreBelowTheMinimumEffect) {
+  EXPECT_EQ(slower_by_four_per_cent({.minimum_effect = 0.05, .resolution = 0.03}).verdict,
+            Verdict::no_regression);
+  EXPECT_EQ(slower_by_four_per_cent({.minimum_effect = 0.03, .resolution = 0.03}).verdict,
+            Verdict::regression);
+}
+
+TEST(Verdict, IsUntoldIfTheMinimumEffectIsWithinTheBounds) {
+  const Finding finding = slower_by_four_per_cent({.minimum_effect = 0.0395, .resolution = 0.03});
+  EXPECT_EQ(finding.verdict, Verdict::inconclusive);
+  EXPECT_TRUE(finding.more_runs);
+  EXPECT_THAT(sentence(finding, {.minimum_effect = 0.0395, .resolution = 0.03}),
+              HasSubstr("so that 3.95 % more step time could hide; needs about"));
 }
 
 }  // namespace
