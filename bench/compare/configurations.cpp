@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "runtime/error.h"
@@ -53,22 +55,48 @@ std::string both_paths(const Run& a, const Run& b) {
                           : fmt::format("{} and {} are one run", a.path, b.path);
 }
 
-void refuse_repeated(const std::vector<Run>& runs) {
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      check(!is_one_run(runs[j], runs[i]),
-            fmt::format("{}: count it once", both_paths(runs[j], runs[i])));
+// Finds one run among many without comparing it with each: files of one run agree in its start and
+// its first step.
+class RunIndex {
+ public:
+  void add(const Run& run) { runs_[key_of(run)].push_back(&run); }
+
+  // Returns the first added run that is the same run, or null.
+  const Run* find(const Run& run) const {
+    const auto near = runs_.find(key_of(run));
+    if (near == runs_.end()) {
+      return nullptr;
     }
+    const auto same = std::ranges::find_if(
+        near->second, [&run](const Run* other) { return is_one_run(*other, run); });
+    return same == near->second.end() ? nullptr : *same;
   }
+
+ private:
+  using Key = std::pair<std::string_view, double>;
+  static Key key_of(const Run& run) { return {run.started, run.steps.front().seconds}; }
+
+  std::map<Key, std::vector<const Run*>> runs_;
+};
+
+RunIndex index_distinct(const std::vector<Run>& runs) {
+  RunIndex index;
+  for (const Run& run : runs) {
+    if (const Run* const other = index.find(run)) {
+      throw Error(fmt::format("{}: count it once", both_paths(*other, run)));
+    }
+    index.add(run);
+  }
+  return index;
 }
 
-void refuse_shared(const std::vector<Run>& base, const std::vector<Run>& candidate) {
-  for (const Run& before : base) {
-    for (const Run& now : candidate) {
-      check(!is_one_run(before, now),
-            fmt::format("{}, once on each side: a run compared with itself shows no regression; "
-                        "give each side runs of its own",
-                        both_paths(before, now)));
+void refuse_shared(const RunIndex& base, const std::vector<Run>& candidate) {
+  for (const Run& now : candidate) {
+    if (const Run* const before = base.find(now)) {
+      throw Error(
+          fmt::format("{}, once on each side: a run compared with itself shows no regression; "
+                      "give each side runs of its own",
+                      both_paths(*before, now)));
     }
   }
 }
@@ -160,9 +188,9 @@ std::vector<Configuration> find_configurations(std::vector<Run> base, std::vecto
                                                bool across_machines) {
   check(!base.empty() && !candidate.empty(),
         "nothing to compare: give files on both sides, BASE.json... -- NEW.json...");
-  refuse_repeated(base);
-  refuse_repeated(candidate);
-  refuse_shared(base, candidate);
+  const RunIndex indexed = index_distinct(base);
+  index_distinct(candidate);
+  refuse_shared(indexed, candidate);
   if (across_machines) {
     forget_machines(base);
     forget_machines(candidate);
@@ -193,7 +221,7 @@ std::vector<Configuration> find_configurations(std::vector<Run> base, std::vecto
 
 std::vector<Configuration> group_runs(std::vector<Run> runs, bool across_machines) {
   check(!runs.empty(), "no runs: give result files, RUN.json...");
-  refuse_repeated(runs);
+  index_distinct(runs);
   if (across_machines) {
     forget_machines(runs);
   }

@@ -1,5 +1,7 @@
 #include "bench/compare/configurations.h"
 
+#include <chrono>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,6 +117,23 @@ TEST(Configurations, RefuseACopyOfAResultThatDoesNotSayWhenItStarted) {
   old.erase("started");
   EXPECT_THAT(refusal_of_sides({run_of(old, "base.json")}, {run_of(old, "new.json")}),
               HasSubstr("base.json and new.json are one run"));
+}
+
+// Comparing the JSON of each two of these runs takes minutes.
+TEST(Configurations, AreFoundInThousandsOfRunsWithinSeconds) {
+  constexpr int count = 3000, flags = 200;
+  Json result = with({});
+  for (int flag = 0; flag < flags; ++flag) {
+    result["config"][fmt::format("flag_{}", flag)] = flag;
+  }
+  Runs runs;
+  for (int i = 0; i < count; ++i) {
+    result["started"] = fmt::format("{:05}", i);
+    runs.push_back(run_of(result, fmt::format("{}.json", i)));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(group_runs(runs, false).size(), 1U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 TEST(Configurations, NeedFilesOnBothSides) {
