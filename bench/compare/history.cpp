@@ -117,14 +117,38 @@ std::vector<std::string> unlike_beside_commit(const Run& before, const Run& afte
   return lines;
 }
 
+std::size_t permutations_for(double significance) {
+  return static_cast<std::size_t>(std::ceil(5 / significance)) - 1;
+}
+
+// Throws Error with the largest possible confidence if the permutation test would take much longer
+// than ten seconds for a change. The default confidence is never refused.
+void check_effort(const std::vector<Series>& all, double confidence) {
+  constexpr double max_pairs = 1e10;  // of values, in all permutations; a pair takes about 1 ns
+  double runs = 0, pairs = 0;
+  for (const Series& series : all) {
+    const auto count = static_cast<double>(series.runs.size());
+    runs += count;
+    pairs += count * count;
+  }
+  const double least = 5 * static_cast<double>(all.size()) * pairs / max_pairs;
+  const double digit = std::pow(10, std::floor(std::log10(least)));  // rounds to one digit
+  constexpr double slack = 1e-6;                                     // of rounding in percentages
+  const double level =
+      std::min(1 - Settings{}.confidence, std::ceil(least / digit - slack) * digit);
+  check(1 - confidence >= level * (1 - slack),
+        fmt::format("--confidence={:.10g}: the permutation test of these {:g} runs would take too "
+                    "long; the largest confidence for them is {:.10g}",
+                    100 * confidence, runs, 100 * (1 - level)));
+}
+
 void search(Series& series, double significance, double minimum_effect) {
   std::vector<double> logs;
   for (const Run& run : series.runs) {
     logs.push_back(std::log(run.steps.front().seconds));
   }
-  const auto permutations = static_cast<std::size_t>(std::ceil(5 / significance)) - 1;
-  std::vector<ChangePoint> places =
-      find_changes(logs, {.significance = significance, .permutations = permutations});
+  std::vector<ChangePoint> places = find_changes(
+      logs, {.significance = significance, .permutations = permutations_for(significance)});
   join_small(logs, minimum_effect, places);
   const std::vector<double> slowdowns = slowdowns_at(logs, places);
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -213,6 +237,9 @@ std::vector<Series> find_history(std::vector<Run> runs, const Settings& settings
                                              .notes = {}});
     leave_out_disturbed(series);
     leave_out_oldest(series);
+  }
+  check_effort(all, settings.confidence);
+  for (Series& series : all) {
     if (!series.too_short()) {
       search(series, significance, settings.minimum_effect);
     }

@@ -45,7 +45,8 @@ struct Series {
 };
 
 // Searches every configuration of the runs for changes, with the confidence and the minimum effect
-// of the settings, corrected for the number of configurations.
+// of the settings, corrected for the number of configurations. Throws Error if the confidence is
+// so high that the search would take very long.
 std::vector<Series> find_history(std::vector<Run> runs, const Settings& settings,
                                  bool across_machines);
 

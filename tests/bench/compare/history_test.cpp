@@ -163,5 +163,19 @@ TEST(History, HasRunsAndChangesInItsJson) {
   EXPECT_EQ(series["changes"][0]["commit"], "c6");
 }
 
+TEST(History, RefusesAConfidenceThatTakesTooLongAndNamesTheLargest) {
+  const History history = parse_history("h", history_lines(100, 50, 1.05));
+  const std::string refusal =
+      tests::error_of([&] { find_history(history.runs, {.confidence = 0.999999}, false); });
+  EXPECT_THAT(refusal, HasSubstr("--confidence=99.9999: the permutation test of these 100 runs"));
+  EXPECT_THAT(refusal, HasSubstr("the largest confidence for them is 99.9995"));
+}
+
+TEST(History, AcceptsTheLargestConfidenceThatItNames) {
+  const History history = parse_history("h", history_lines(100, 100, 1));
+  const std::vector<Series> all = find_history(history.runs, {.confidence = 0.999995}, false);
+  EXPECT_THAT(all[0].changes, IsEmpty());
+}
+
 }  // namespace
 }  // namespace cnn::compare
