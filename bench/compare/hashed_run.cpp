@@ -9,6 +9,7 @@
 #include "bench/compare/run.h"
 #include "data/json/parse_json.h"
 #include "runtime/error.h"
+#include "runtime/tensor_hash.h"
 
 namespace cnn::compare {
 namespace {
@@ -26,6 +27,14 @@ std::vector<std::string_view> split_at_tabs(std::string_view line) {
     }
     line.remove_prefix(tab + 1);
   }
+}
+
+std::uint64_t combined(const std::vector<HashedStep::Entry>& entries) {
+  std::uint64_t hash = 0;
+  for (const HashedStep::Entry& entry : entries) {
+    hash = combine_hash(combine_hash(hash, entry.tensor), entry.hash);
+  }
+  return hash;
 }
 
 // Reads a file line by line.
@@ -140,7 +149,8 @@ class Reader {
 
   void take_end(const std::vector<std::string_view>& words) {
     if (!step_open_ || words.size() != 4 || number<std::int64_t>(words[1]) != step_->number ||
-        number<std::size_t>(words[2]) != step_->entries.size()) {
+        number<std::size_t>(words[2]) != step_->entries.size() ||
+        number<std::uint64_t>(words[3], 16) != combined(step_->entries)) {
       refuse_line();
     }
     run_.steps.push_back(*std::move(step_));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tests/bench/compare/hash_lines.h"
 
 namespace cnn::compare {
 namespace {
@@ -28,14 +29,6 @@ std::string tensor(int index, int key, const std::string& op, const std::string&
                      op, index, op, op, index, shape, shape);
 }
 
-std::string step(int number, const std::vector<std::pair<int, int>>& hashes) {
-  std::string text = fmt::format("step\t{}\n", number);
-  for (const auto& [index, hash] : hashes) {
-    text += fmt::format("{}\t{:016x}\n", index, hash);
-  }
-  return text + fmt::format("end\t{}\t{}\t{:016x}\n", number, hashes.size(), 1);
-}
-
 const std::string usual_tensors =
     tensor(0, conv_key, "conv") + tensor(1, relu_key, "relu") + tensor(2, weight_key, "update");
 
@@ -44,8 +37,8 @@ HashedRun hashed_run_of(const std::string& path, const std::string& text) {
 }
 
 HashedRun usual(const std::string& path, int first = 1, int second = 2) {
-  return hashed_run_of(path, head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}) +
-                                 step(2, {{0, first}, {1, second}, {2, 6}}));
+  return hashed_run_of(path, head() + usual_tensors + step_lines(1, {{0, 1}, {1, 2}, {2, 3}}) +
+                                 step_lines(2, {{0, first}, {1, second}, {2, 6}}));
 }
 
 std::string refusal_of_hashes(const HashedRun& a, const HashedRun& b) {
@@ -90,8 +83,8 @@ TEST(Bits, AreEqualIfARunRecomputesTheValues) {
   const std::string tensors =
       tensor(0, weight_key, "update") + tensor(1, conv_key, "conv") + tensor(2, relu_key, "relu");
   const HashedRun again =
-      hashed_run_of("b", head() + tensors + step(1, {{1, 1}, {2, 2}, {1, 1}, {0, 3}}) +
-                             step(2, {{1, 1}, {2, 2}, {0, 6}, {2, 2}}));
+      hashed_run_of("b", head() + tensors + step_lines(1, {{1, 1}, {2, 2}, {1, 1}, {0, 3}}) +
+                             step_lines(2, {{1, 1}, {2, 2}, {0, 6}, {2, 2}}));
   const BitComparison comparison = compare_bits(usual("a"), again);
   EXPECT_EQ(exit_code_of(comparison), 0);
   EXPECT_EQ(comparison.counts.compared, 3U);
@@ -99,8 +92,8 @@ TEST(Bits, AreEqualIfARunRecomputesTheValues) {
 
 TEST(Bits, DifferWhereARunComputesOneValueTwiceWithTwoResults) {
   const HashedRun a = usual("a");
-  const HashedRun b =
-      hashed_run_of("b", head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {0, 0xBAD}, {2, 3}}));
+  const HashedRun b = hashed_run_of(
+      "b", head() + usual_tensors + step_lines(1, {{0, 1}, {1, 2}, {0, 0xBAD}, {2, 3}}));
   const BitComparison comparison = compare_bits(a, b);
   EXPECT_EQ(exit_code_of(comparison), 1);
   EXPECT_THAT(bits_text(a, b, comparison),
@@ -109,8 +102,9 @@ TEST(Bits, DifferWhereARunComputesOneValueTwiceWithTwoResults) {
 
 TEST(Bits, CountTensorsThatOnlyOneRunHas) {
   const HashedRun a = usual("a");
-  const HashedRun b = hashed_run_of("b", head() + tensor(0, conv_key, "conv") +
-                                             tensor(1, 0xAA, "add") + step(1, {{0, 1}, {1, 9}}));
+  const HashedRun b =
+      hashed_run_of("b", head() + tensor(0, conv_key, "conv") + tensor(1, 0xAA, "add") +
+                             step_lines(1, {{0, 1}, {1, 9}}));
   const BitComparison comparison = compare_bits(a, b);
   EXPECT_EQ(exit_code_of(comparison), 0);
   EXPECT_THAT(bits_text(a, b, comparison),
@@ -122,24 +116,25 @@ TEST(Bits, CountTensorsThatOnlyOneRunHas) {
 
 TEST(Bits, CannotBeComparedWhereNetworksOrStepsDiffer) {
   const HashedRun a = usual("a");
-  const std::string tail = usual_tensors + step(1, {{0, 1}});
+  const std::string tail = usual_tensors + step_lines(1, {{0, 1}});
   EXPECT_EQ(refusal_of_hashes(a, hashed_run_of("b", head("vgg16") + tail)),
             "a and b cannot be compared: model resnet20 and vgg16");
-  EXPECT_THAT(refusal_of_hashes(a, hashed_run_of("b", head() + usual_tensors + step(9, {{0, 1}}))),
-              HasSubstr("no step in common: a has 1 to 2, b has 9 to 9"));
+  EXPECT_THAT(
+      refusal_of_hashes(a, hashed_run_of("b", head() + usual_tensors + step_lines(9, {{0, 1}}))),
+      HasSubstr("no step in common: a has 1 to 2, b has 9 to 9"));
   EXPECT_THAT(
       refusal_of_hashes(a, hashed_run_of("b", head() + tensor(0, conv_key, "conv", "f32[3]") +
-                                                  step(1, {{0, 1}}))),
+                                                  step_lines(1, {{0, 1}}))),
       HasSubstr("conv#0:0 is f32[2] in a and f32[3] in b"));
-  EXPECT_THAT(
-      refusal_of_hashes(a, hashed_run_of("b", head() + tensor(0, 0xAA, "add") + step(1, {{0, 1}}))),
-      HasSubstr("no tensor in common"));
+  EXPECT_THAT(refusal_of_hashes(
+                  a, hashed_run_of("b", head() + tensor(0, 0xAA, "add") + step_lines(1, {{0, 1}}))),
+              HasSubstr("no tensor in common"));
 }
 
 TEST(Bits, AreComparedWithANoteIfFlagsDiffer) {
   const HashedRun a = usual("a");
-  const HashedRun b =
-      hashed_run_of("b", head("resnet20", 2) + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}));
+  const HashedRun b = hashed_run_of(
+      "b", head("resnet20", 2) + usual_tensors + step_lines(1, {{0, 1}, {1, 2}, {2, 3}}));
   const std::string text = bits_text(a, b, compare_bits(a, b));
   EXPECT_THAT(text,
               AllOf(HasSubstr("note: --seed: 1 before, 2 now\n"), Not(HasSubstr("hash_file"))));

@@ -7,6 +7,7 @@
 
 #include "bench/compare/bits.h"
 #include "runtime/error.h"
+#include "tests/bench/compare/hash_lines.h"
 #include "tests/support/error_of.h"
 #include "tests/support/files.h"
 
@@ -22,7 +23,7 @@ const std::string two_tensors =
     "tensor\t0\t00000000000000c0\tconv#0\t0\tconv\tconv#0:0\tf32[2]\tf32[2] nchw\tv/w\n"
     "tensor\t1\tffffffffffffffff\trelu#1\t2\trelu\trelu#1:2\tf16[8, 4]\tf16[8, 4] nhwc\t\n";
 const std::string good_start = form_line + run_line + two_tensors;
-const std::string one_step = "step\t1\n0\t0000000000000001\nend\t1\t1\t0000000000000001\n";
+const std::string one_step = step_lines(1, {{0, 1}});
 
 std::string refusal_of_file(const std::string& text) {
   return tests::error_of([&] { parse_hashes("h.txt", text); });
@@ -30,9 +31,8 @@ std::string refusal_of_file(const std::string& text) {
 
 TEST(HashFile, HasTensorsAndTheStepsThatMadeThem) {
   const HashedRun run = parse_hashes(
-      "h.txt",
-      good_start +
-          "step\t7\n1\tfedcba9876543210\n0\t1\n1\t2\nend\t7\t3\t0\nstep\t9\nend\t9\t0\t0\n");
+      "h.txt", good_start + step_lines(7, {{1, 0xFEDC'BA98'7654'3210U}, {0, 1}, {1, 2}}) +
+                   step_lines(9, {}));
   EXPECT_EQ(run.path, "h.txt");
   EXPECT_EQ(run.head.at("batch_size"), 8);
   ASSERT_EQ(run.tensors.size(), 2U);
@@ -56,14 +56,13 @@ TEST(HashFile, HasTensorsAndTheStepsThatMadeThem) {
 TEST(HashFile, MayNameTensorsBetweenSteps) {
   const HashedRun run = parse_hashes(
       "h.txt", good_start + one_step + "tensor\t2\t1\tn\t0\to\tname\tf32[1]\tf32[1] nchw\t\n" +
-                   "step\t2\n2\t5\nend\t2\t1\t0\n");
+                   step_lines(2, {{2, 5}}));
   EXPECT_EQ(run.tensors.size(), 3U);
   EXPECT_EQ(run.steps[1].entries[0].tensor, 2U);
 }
 
 TEST(HashFile, LacksOnlyAStepThatIsCutOff) {
-  const std::string whole =
-      good_start + one_step + "step\t2\n0\t0000000000000005\nend\t2\t1\t0000000000000001\n";
+  const std::string whole = good_start + one_step + step_lines(2, {{0, 5}});
   const std::size_t second = good_start.size() + one_step.size() + std::string("step\t2\n").size();
   for (std::size_t size = second; size < whole.size(); ++size) {
     const HashedRun run = parse_hashes("h.txt", whole.substr(0, size));
@@ -103,6 +102,8 @@ TEST(HashFile, NamesTheDamagedLine) {
                                 "step\t1\nend\t1\t5\t0\n",
                                 "step\t1\nend\t2\t0\t0\n",
                                 "step\t1\nend\t1\t0\n",
+                                "step\t1\nend\t1\t0\t1\n",
+                                "step\t1\nend\t1\t0\tall\n",
                                 "step\t1\nstep\t2\n",
                                 "end\t1\t0\t0\n",
                                 "tensor\t3\t1\n",
@@ -117,6 +118,13 @@ TEST(HashFile, NamesTheDamagedLine) {
                                          "; it is no file of --hash_file, or was changed")
         << bad;
   }
+}
+
+// A changed digit is no difference of what two runs compute.
+TEST(HashFile, IsDamagedIfAHashChanged) {
+  std::string text = good_start + step_lines(1, {{0, 0x11}, {1, 0x22}});
+  text.replace(text.find("000011"), 6, "000013");
+  EXPECT_THAT(refusal_of_file(text), StartsWith("h.txt: damaged in line 8;"));
 }
 
 // A recursive walk over this many levels would overflow the stack.
