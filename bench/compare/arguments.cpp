@@ -134,6 +134,11 @@ void check_export(const Arguments& arguments) {
         "--export prints its format; --json, --markdown and --html are for comparisons");
 }
 
+void check_comparison(const Arguments& arguments) {
+  check(arguments.json != "" || arguments.markdown != "",
+        "--json and --markdown would both print to stdout; give one a file, as --markdown=FILE");
+}
+
 }  // namespace
 
 Arguments parse_arguments(std::span<const std::string> words) {
@@ -176,6 +181,7 @@ Arguments parse_arguments(std::span<const std::string> words) {
   }
   check(side == &arguments.candidate,
         "which are the new runs? BASE.json... -- NEW.json... (cnn_compare --help)");
+  check_comparison(arguments);
   return arguments;
 }
 

@@ -82,5 +82,12 @@ TEST(Arguments, TakeFilesOfOneSideForAnExport) {
   EXPECT_THAT(complaint({"--export=csv"}), HasSubstr("--export takes result files of one side"));
 }
 
+TEST(Arguments, RefuseTwoReportsOnStdout) {
+  EXPECT_EQ(complaint({"a", "--", "b", "--json", "--markdown"}),
+            "--json and --markdown would both print to stdout; give one a file, as "
+            "--markdown=FILE");
+  EXPECT_EQ(complaint({"a", "--", "b", "--json", "--markdown=m"}), "accepted");
+}
+
 }  // namespace
 }  // namespace cnn::compare
