@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace cnn::compare {
 namespace {
@@ -77,6 +76,19 @@ std::string inconclusive_sentence(const Finding& finding, const Settings& settin
       "hide; {}",
       finding.difference.paired ? "differences of pairs" : "runs", scatter_of(finding),
       100 * excluded_slowdown(settings), more);
+}
+
+// Returns a row of a Markdown table; a bar within a cell would begin another cell.
+std::string markdown_row(const Row& cells) {
+  std::string text = "|";
+  for (const std::string& cell : cells) {
+    text += ' ';
+    for (const char letter : cell) {
+      text += letter == '|' ? std::string("\\|") : std::string(1, letter);
+    }
+    text += " |";
+  }
+  return text + "\n";
 }
 
 Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -165,9 +177,8 @@ std::string terminal_text(const std::vector<Finding>& findings, const Settings& 
 }
 
 std::string markdown_text(const std::vector<Finding>& findings, const Settings& settings) {
-  const auto line = [](const Row& row) { return fmt::format("| {} |\n", fmt::join(row, " | ")); };
   const Row titles = titles_of(settings);
-  std::string text = line(titles) + "|---|" + [&titles] {
+  std::string text = markdown_row(titles) + "|---|" + [&titles] {
     std::string rule;
     for (std::size_t i = 2; i < titles.size(); ++i) {
       rule += "---:|";
@@ -179,7 +190,7 @@ std::string markdown_text(const std::vector<Finding>& findings, const Settings& 
     if (finding.verdict == Verdict::regression) {
       row.back() = "**regression**";
     }
-    text += line(row);
+    text += markdown_row(row);
   }
   for (const Finding& finding : findings) {
     text += fmt::format("\n**{}**: {}\n", finding.label, sentence(finding, settings));

@@ -58,5 +58,11 @@ TEST(Tables, SayHowMuchCouldHideWhereThereIsNoRegression) {
               HasSubstr("no regression: with 99 % confidence a step takes at most"));
 }
 
+TEST(Tables, EscapeBarsInCellsOfMarkdown) {
+  std::vector<Finding> findings = findings_of(5, 0);
+  findings.front().label = "a|b";
+  EXPECT_THAT(markdown_text(findings, {}), HasSubstr("\n| a\\|b | 5 + 5 |"));
+}
+
 }  // namespace
 }  // namespace cnn::compare
