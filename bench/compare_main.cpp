@@ -55,8 +55,9 @@ void put(const std::string& path, const std::string& text) {
     return;
   }
   errno = 0;
-  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  cnn::check(whole && std::fflush(stdout) == 0, "stdout: cannot be written" + reason());
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+                     std::fflush(stdout) == 0;  // the reason is known from here on
+  cnn::check(whole, "stdout: cannot be written" + reason());
 }
 
 void report(const Arguments& arguments, const std::vector<Finding>& findings) {
