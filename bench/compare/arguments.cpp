@@ -1,8 +1,10 @@
 #include "bench/compare/arguments.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <functional>
+#include <initializer_list>
 #include <map>
 
 #include "runtime/error.h"
@@ -108,8 +110,17 @@ const std::map<std::string, Option, std::less<>>& options() {
   return table;
 }
 
+// Throws Error for a given option that does not act in this mode of the program.
+void check_options(const std::vector<std::string>& given, std::string_view mode,
+                   std::initializer_list<std::string_view> acting) {
+  for (const std::string& name : given) {
+    check(std::ranges::find(acting, name) != acting.end(),
+          fmt::format("--{} does not act with --{}; leave it out", name, mode));
+  }
+}
+
 // With --bits each side has one file, and a separator is optional.
-void take_two_files(Arguments& arguments) {
+void take_two_files(Arguments& arguments, const std::vector<std::string>& given) {
   std::vector<std::string> files = arguments.base;
   files.insert(files.end(), arguments.candidate.begin(), arguments.candidate.end());
   check(files.size() == 2, fmt::format("--bits compares two files of --hash_file, not {}: "
@@ -117,24 +128,36 @@ void take_two_files(Arguments& arguments) {
                                        files.size()));
   check(!arguments.json && !arguments.markdown && !arguments.html,
         "--bits prints its finding; --json, --markdown and --html are for result files");
+  check_options(given, "bits", {"bits"});
   arguments.base = {files.front()};
   arguments.candidate = {files.back()};
 }
 
-void check_history(const Arguments& arguments) {
+void check_history(const Arguments& arguments, const std::vector<std::string>& given) {
   check(arguments.base.empty() && arguments.candidate.empty() && !arguments.export_as,
         "--history=FILE stands alone; its runs are in that file");
   check(!arguments.markdown, "--history has no --markdown; there are --json and --html");
+  check_options(given, "history",
+                {"history", "minimum_effect", "confidence", "across_machines", "json", "html"});
 }
 
-void check_export(const Arguments& arguments) {
+void check_measure(const Arguments& arguments, const std::vector<std::string>& given) {
+  const bool acts = arguments.export_as == ExportFormat::github_action_benchmark;
+  check(acts || std::ranges::find(given, "measure") == given.end(),
+        "--measure acts with --export=github-action-benchmark only; leave it out");
+}
+
+void check_export(const Arguments& arguments, const std::vector<std::string>& given) {
   check(!arguments.base.empty() && arguments.candidate.empty(),
         "--export takes result files of one side: cnn_compare --export=FORMAT RUN.json...");
   check(!arguments.json && !arguments.markdown && !arguments.html,
         "--export prints its format; --json, --markdown and --html are for comparisons");
+  check_options(given, "export", {"export", "measure"});
+  check_measure(arguments, given);
 }
 
-void check_comparison(const Arguments& arguments) {
+void check_comparison(const Arguments& arguments, const std::vector<std::string>& given) {
+  check_measure(arguments, given);
   check(arguments.json != "" || arguments.markdown != "",
         "--json and --markdown would both print to stdout; give one a file, as --markdown=FILE");
 }
@@ -143,6 +166,7 @@ void check_comparison(const Arguments& arguments) {
 
 Arguments parse_arguments(std::span<const std::string> words) {
   Arguments arguments;
+  std::vector<std::string> given;  // names of options
   std::vector<std::string>* side = &arguments.base;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--") {
@@ -162,26 +186,27 @@ Arguments parse_arguments(std::span<const std::string> words) {
         word.value = words[++i];
       }
       option->second.set(arguments, word);
+      given.push_back(word.name);
     }
   }
   if (arguments.help || arguments.version) {  // these print a text and end the program
     return arguments;
   }
   if (arguments.bits) {
-    take_two_files(arguments);
+    take_two_files(arguments, given);
     return arguments;
   }
   if (arguments.history) {
-    check_history(arguments);
+    check_history(arguments, given);
     return arguments;
   }
   if (arguments.export_as) {
-    check_export(arguments);
+    check_export(arguments, given);
     return arguments;
   }
   check(side == &arguments.candidate,
         "which are the new runs? BASE.json... -- NEW.json... (cnn_compare --help)");
-  check_comparison(arguments);
+  check_comparison(arguments, given);
   return arguments;
 }
 

@@ -75,8 +75,8 @@ TEST(Arguments, StandAloneForAHistory) {
 
 TEST(Arguments, TakeFilesOfOneSideForAnExport) {
   const Arguments arguments =
-      parsed({"a.json", "--export=csv", "b.json", "--measure=step_seconds"});
-  EXPECT_EQ(arguments.export_as, ExportFormat::csv);
+      parsed({"a.json", "--export=github-action-benchmark", "b.json", "--measure=step_seconds"});
+  EXPECT_EQ(arguments.export_as, ExportFormat::github_action_benchmark);
   EXPECT_EQ(arguments.measure, Measure::step_seconds);
   EXPECT_THAT(arguments.base, ElementsAre("a.json", "b.json"));
   EXPECT_THAT(complaint({"--export=csv"}), HasSubstr("--export takes result files of one side"));
@@ -87,6 +87,24 @@ TEST(Arguments, RefuseTwoReportsOnStdout) {
             "--json and --markdown would both print to stdout; give one a file, as "
             "--markdown=FILE");
   EXPECT_EQ(complaint({"a", "--", "b", "--json", "--markdown=m"}), "accepted");
+}
+
+TEST(Arguments, AreRefusedInAModeInWhichTheyDoNotAct) {
+  const std::string measure =
+      "--measure acts with --export=github-action-benchmark only; leave it out";
+  EXPECT_EQ(complaint({"a", "--", "b", "--measure=step_seconds"}), measure);
+  EXPECT_EQ(complaint({"a", "--export=csv", "--measure=step_seconds"}), measure);
+  EXPECT_EQ(complaint({"--bits", "a", "b", "--confidence=95"}),
+            "--confidence does not act with --bits; leave it out");
+  EXPECT_EQ(complaint({"--bits", "a", "b", "--export=csv"}),
+            "--export does not act with --bits; leave it out");
+  EXPECT_EQ(complaint({"--history=h", "--resolution=1"}),
+            "--resolution does not act with --history; leave it out");
+  EXPECT_EQ(complaint({"a", "--export=csv", "--across_machines"}),
+            "--across_machines does not act with --export; leave it out");
+  EXPECT_EQ(
+      complaint({"--history=h", "--confidence=95", "--minimum_effect=1", "--across_machines"}),
+      "accepted");
 }
 
 }  // namespace
