@@ -38,7 +38,8 @@ Run run_of_line(const std::string& where, std::string_view line) {
           fmt::format("a line of form {}, and this program reads form {}",
                       json.at("history").dump(), history_form));
     const auto seconds = json.at("step_seconds").get<double>();
-    check(seconds > 0 && std::isfinite(seconds), "a step that took no time");
+    check(seconds > 0 && std::isfinite(seconds),
+          fmt::format("a line with a damaged value (step_seconds is {:g})", seconds));
     run.images_per_step = json.at("images_per_step").get<double>();
     run.started = text_at(json, {"started"});
     run.steps.push_back({.seconds = seconds, .disturbed = json.value("disturbed", false)});

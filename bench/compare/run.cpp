@@ -104,7 +104,8 @@ void add_steps(Run& run) {
   const Json& rows = run.json.at("steps");
   // Profiled steps are slightly slower, so they are excluded unless all steps were profiled.
   const bool all = std::ranges::all_of(rows, was_profiled);
-  for (const Json& row : rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json& row = rows[i];
     if (!all && was_profiled(row)) {
       continue;
     }
@@ -112,7 +113,8 @@ void add_steps(Run& run) {
                          .disturbed = row.value("disturbed", false),
                          .ended = row.value("ended", 0.0)};
     if (!(step.seconds > 0) || std::isinf(step.seconds)) {
-      refuse_file(run.path, "a step that took no time");
+      refuse_file(run.path, fmt::format("a result with a damaged step: step {} took {:g} seconds",
+                                        row.value("step", i + 1), step.seconds));
     }
     run.steps.push_back(step);
   }

@@ -130,7 +130,8 @@ TEST(History, NamesLinesThatItCannotRead) {
       history.problems,
       ElementsAre(HasSubstr("h.jsonl:3: cut off"), HasSubstr("h.jsonl:5: JSON, but no line"),
                   HasSubstr("h.jsonl:6: JSON, but no line"),
-                  HasSubstr("h.jsonl:7: a step that took no time; the line is left out")));
+                  HasSubstr("h.jsonl:7: a line with a damaged value (step_seconds is -1); the line "
+                            "is left out")));
 }
 
 TEST(History, IsAnErrorWithoutARun) {

@@ -74,7 +74,13 @@ TEST(RunFile, IsRefusedIfTheRunFailedOrTimedNothing) {
   json["error"] = "no room";
   EXPECT_THAT(refusal_of(json.dump()), HasSubstr("the run failed: no room"));
   EXPECT_THAT(refusal_of(result_of({}).dump()), HasSubstr("without timed steps"));
-  EXPECT_THAT(refusal_of(result_of({0.0}).dump()), HasSubstr("r.json: "));
+}
+
+TEST(RunFile, NamesAStepThatTookNoTime) {
+  EXPECT_EQ(refusal_of(result_of({0.1, -0.5}).dump()),
+            "r.json: a result with a damaged step: step 2 took -0.5 seconds");
+  EXPECT_EQ(refusal_of(result_of({0.0}).dump()),
+            "r.json: a result with a damaged step: step 1 took 0 seconds");
 }
 
 TEST(RunFile, NamesItsDamagedSection) {
