@@ -74,6 +74,16 @@ double fraction(const Word& word, double least, double most) {
   return value / 100;
 }
 
+// Returns the path of an option, which may not be empty.
+std::string path_of(const Word& word) {
+  check(!word.value->empty(),
+        fmt::format("--{}= names no file; give a path, as --{}=FILE", word.name, word.name));
+  return *word.value;
+}
+
+// Returns the path of a report, or "" for stdout without a value.
+std::string path_or_stdout(const Word& word) { return word.value ? path_of(word) : ""; }
+
 enum class Value { none, may, must };
 struct Option {
   Value value;
@@ -93,12 +103,12 @@ const std::map<std::string, Option, std::less<>>& options() {
         [](Arguments& a, const Word& w) { a.settings.resolution = fraction(w, 0.01, 1000); }}},
       {"across_machines",
        {Value::none, [](Arguments& a, const Word&) { a.across_machines = true; }}},
-      {"json", {Value::may, [](Arguments& a, const Word& w) { a.json = w.value.value_or(""); }}},
+      {"json", {Value::may, [](Arguments& a, const Word& w) { a.json = path_or_stdout(w); }}},
       {"markdown",
-       {Value::may, [](Arguments& a, const Word& w) { a.markdown = w.value.value_or(""); }}},
-      {"html", {Value::must, [](Arguments& a, const Word& w) { a.html = *w.value; }}},
+       {Value::may, [](Arguments& a, const Word& w) { a.markdown = path_or_stdout(w); }}},
+      {"html", {Value::must, [](Arguments& a, const Word& w) { a.html = path_of(w); }}},
       {"bits", {Value::none, [](Arguments& a, const Word&) { a.bits = true; }}},
-      {"history", {Value::must, [](Arguments& a, const Word& w) { a.history = *w.value; }}},
+      {"history", {Value::must, [](Arguments& a, const Word& w) { a.history = path_of(w); }}},
       {"export",
        {Value::must, [](Arguments& a, const Word& w) { a.export_as = export_format(*w.value); }}},
       {"measure",
@@ -172,6 +182,8 @@ Arguments parse_arguments(std::span<const std::string> words) {
     if (words[i] == "--") {
       check(side == &arguments.base, "more than one -- : there are two sides, BASE... -- NEW...");
       side = &arguments.candidate;
+    } else if (words[i].empty()) {
+      throw Error("an empty word is no file; was a variable of the shell empty?");
     } else if (words[i].size() < 2 || words[i].front() != '-') {
       side->push_back(words[i]);
     } else {

@@ -107,5 +107,14 @@ TEST(Arguments, AreRefusedInAModeInWhichTheyDoNotAct) {
       "accepted");
 }
 
+TEST(Arguments, NameTheOptionOfAnEmptyPath) {
+  for (const std::string name : {"html", "json", "markdown", "history"}) {
+    EXPECT_EQ(complaint({"a", "--", "b", "--" + name + "="}),
+              "--" + name + "= names no file; give a path, as --" + name + "=FILE");
+  }
+  EXPECT_THAT(complaint({"a", "--", "b", "--html", ""}), HasSubstr("--html= names no file"));
+  EXPECT_THAT(complaint({"a", "", "--", "b"}), HasSubstr("an empty word is no file"));
+}
+
 }  // namespace
 }  // namespace cnn::compare
