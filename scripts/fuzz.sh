@@ -48,7 +48,7 @@ case $target in
     sources=(runtime/{choice_file,error}.cpp layers/cuda/cudnn/{choice_text,plan_cache}.cpp)
     headers=(cuda_runtime_api.h cudnn.h)
     ;;
-  result | history | hashes) sources=("${files[@]}" runtime/median.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
+  result | history | hashes) sources=("${files[@]}" runtime/{file_identity,median,tensor,tensor_hash}.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
   flags | flag_file) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   profile) sources=(bench/machine/machine_model.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   plan) sources=(bench/plan/lms_plan_file.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
