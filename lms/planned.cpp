@@ -4,7 +4,8 @@
 // More memory is never slower, by construction. Searches are heuristic, so a search for a larger
 // budget may end at a slower plan. They run only for budgets of one fixed series, which begins at
 // the smallest feasible budget and depends on no other, and the plan for a budget is the fastest of
-// all plans of the series up to it. A budget whose lower bound is not below the fastest plan so far
+// all plans of the series up to it. Where plans of two near neighbours differ far, the series has
+// more budgets between both. A budget whose lower bound is not below the fastest plan so far
 // cannot have a faster plan and is skipped, with all smaller ones.
 //
 // A search that starts near the smallest budget begins with plans that are many times slower than
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -107,12 +109,19 @@ class SeriesSearch {
     if (count_ > 0 && bound(count_ - 1) < request_.useful_seconds) {
       search({count_ - 1});
       search(promising(true));
+      search_jumps();
       search(promising(false));
     }
     return std::move(best_.placed);
   }
 
  private:
+  // A budget between two of the series, and its plan by live bytes.
+  struct Between {
+    std::size_t bytes = 0;
+    Solution found;
+  };
+
   bool starts_from_simple_plans(std::size_t i) const {
     constexpr std::size_t stride = 4;
     return i % stride == 0;
@@ -121,34 +130,100 @@ class SeriesSearch {
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
 
   // The goal of a search whose plan no other search continues.
-  SearchGoal last_goal(std::size_t i) {
-    SearchGoal result = goal(i);
+  SearchGoal last_goal(std::size_t i) { return last_goal_for(series_[i]); }
+  SearchGoal last_goal_for(std::size_t bytes) {
+    SearchGoal result = goal_for(bytes);
     result.useful_seconds = &fastest_seconds_;
     return result;
   }
-  SearchGoal goal(std::size_t i) { return {.device_bytes = series_[i], .bound_seconds = bound(i)}; }
+  SearchGoal goal(std::size_t i) { return goal_for(series_[i]); }
+  SearchGoal goal_for(std::size_t bytes) {
+    return {.device_bytes = bytes, .bound_seconds = bounds_.seconds(bytes)};
+  }
   double bound(std::size_t i) { return bounds_.seconds(series_[i]); }
 
-  // Returns the budgets below the last that may be faster than the best plan, as their bounds say:
-  // those that are searched from the start, or all others. Where a bound says no, no smaller budget
-  // has a faster plan either, since the larger one has all of its plans: bisection finds the first.
-  std::vector<std::size_t> promising(bool from_the_start) {
+  // Returns whether a budget may have a plan that is faster than the best one, as its bound says.
+  bool is_promising(std::size_t bytes) {
     constexpr double rounding = 1e-9;
-    const double limit =
-        std::min(best_.placed.outcome.seconds, request_.useful_seconds) * (1 - rounding);
-    std::size_t least = 0, most = count_ - 1;  // the first such budget lies between both
+    return bounds_.seconds(bytes) <
+           std::min(best_.placed.outcome.seconds, request_.useful_seconds) * (1 - rounding);
+  }
+
+  // Returns the budgets below the last that may be faster than the best plan: those that are
+  // searched from the start, or all others.
+  std::vector<std::size_t> promising(bool from_the_start) {
+    const std::size_t least = first_promising();
+    std::vector<std::size_t> found;
+    for (std::size_t i = count_ - 1; i-- > least;) {
+      if (starts_anew(i) == from_the_start) {
+        found.push_back(i);
+      }
+    }
+    return found;
+  }
+
+  // Where a bound says no, no smaller budget has a faster plan either, since the larger one has all
+  // of its plans: bisection finds the first.
+  std::size_t first_promising() {
+    std::size_t least = 0, most = count_ - 1;  // it lies between both
     while (least < most) {
       const std::size_t middle = (least + most) / 2;
-      if (bound(middle) < limit) {
+      if (is_promising(series_[middle])) {
         most = middle;
       } else {
         least = middle + 1;
       }
     }
-    std::vector<std::size_t> found;
-    for (std::size_t i = count_ - 1; i-- > least;) {
-      if (starts_anew(i) == from_the_start) {
-        found.push_back(i);
+    return least;
+  }
+
+  // Where a near budget of the series has a far slower plan than the one above, some operation
+  // needs bytes that lie between both: searches budgets there too. They depend on these two alone,
+  // and so are the same for every request.
+  void search_jumps() {
+    std::vector<Between> between;
+    for (std::size_t i = std::min(count_, near_ - 1);
+         i-- > 0 && is_promising(series_[i + 1] - alignment);) {
+      for (Between& one : jump(i)) {
+        if (one.bytes <= request_.budget.device && is_promising(one.bytes)) {
+          between.push_back(std::move(one));
+        }
+      }
+    }
+    std::vector<SearchedPlan> plans(between.size());
+    run_all(between.size(), [&](std::size_t k) {
+      plans[k] = search_budget(request_, problem_, smallest_, std::move(between[k].found),
+                               last_goal_for(between[k].bytes));
+      publish(plans[k]);
+    });
+    for (SearchedPlan& plan : plans) {
+      accept(std::move(plan));
+    }
+  }
+
+  // Returns the budgets, found by bisection, between a near one and the one above whose plans by
+  // live bytes are as fast as the latter's rather than the former's.
+  std::vector<Between> jump(std::size_t i) {
+    walk_down(i);
+    const double slow = below_[i]->evaluation.seconds, fast = below_[i + 1]->evaluation.seconds;
+    constexpr double far_slower = 1.1;
+    constexpr std::size_t rounds = 3;
+    std::vector<Between> found;
+    if (!below_[i + 1]->evaluation.fits || slow <= far_slower * fast) {
+      return found;
+    }
+    std::size_t low = series_[i], high = series_[i + 1];
+    const TensorDecisions* above = &below_[i + 1]->decisions;
+    found.reserve(rounds);
+    for (std::size_t r = 0; r < rounds; ++r) {
+      const std::size_t middle = (low + high) / 2 / alignment * alignment;
+      Solution solution = search_live(request_, problem_, goal_for(middle), above);
+      if (solution.evaluation.fits && solution.evaluation.seconds < std::sqrt(slow * fast)) {
+        found.push_back({middle, std::move(solution)});
+        above = &found.back().found.decisions;
+        high = middle;
+      } else {
+        low = middle;
       }
     }
     return found;
