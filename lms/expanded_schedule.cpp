@@ -42,9 +42,14 @@ void ScheduleExpander::flatten() {
     nodes_.push_back(flat);
   }
   nodes_.push_back(here());
-  for (const Root& root : problem_.roots) {
+  early_.resize(problem_.steps.size());
+  for (std::uint32_t r = 0; r < problem_.roots.size(); ++r) {
+    const Root& root = problem_.roots[r];
     has_parts_.push_back(root.makers.size() > 1 ? 1 : 0);
     needed_backward_.push_back(root.needed_backward ? 1 : 0);
+    if (root.early) {
+      early_[*root.early].push_back(r);
+    }
   }
 }
 
@@ -228,7 +233,17 @@ void ScheduleExpander::touch(std::uint32_t root) {
   }
 }
 
+void ScheduleExpander::recompute_early() {
+  for (const std::uint32_t root : early_[given_]) {
+    touch(root);
+    if ((*decisions_)[root] == TensorDecision::drop_early) {
+      require(root);
+    }
+  }
+}
+
 void ScheduleExpander::add_given() {
+  recompute_early();
   const ProblemStep& step = problem_.steps[given_];
   switch (step.kind) {
     case StepKind::compute:

@@ -14,14 +14,16 @@ namespace cnn::lms {
 // its last use. drop_often: a recomputation that only serves other recomputations is freed at once,
 // and another one serves its own use. swap_often: it is copied out once, and copied back for each
 // of its separate uses in the backward pass.
-// drop_always, swap_always: it is away between all uses that are not near each other, in both
-// passes; also for roots that live in one pass only.
+// drop_early: it is recomputed before the step Root::early, if not earlier. drop_always,
+// swap_always: it is away between all uses that are not near each other, in both passes; also for
+// roots that live in one pass only.
 enum class TensorDecision : std::uint8_t {
   keep,
   swap,
   drop,
   drop_often,
   swap_often,
+  drop_early,
   drop_always,
   swap_always
 };
@@ -31,7 +33,7 @@ constexpr bool is_swapped(TensorDecision decision) {
 }
 constexpr bool is_dropped(TensorDecision decision) {
   return decision == TensorDecision::drop || decision == TensorDecision::drop_often ||
-         decision == TensorDecision::drop_always;
+         decision == TensorDecision::drop_early || decision == TensorDecision::drop_always;
 }
 constexpr bool leaves_always(TensorDecision decision) {
   return decision == TensorDecision::drop_always || decision == TensorDecision::swap_always;
@@ -128,6 +130,7 @@ class ScheduleExpander {
   std::span<const ProblemNode::InPlaceReuse> may_reuse(std::uint32_t node) const;
 
   void add_given();
+  void recompute_early();
   void run(std::uint32_t node, bool again);
   void require(std::uint32_t root);
   void repeat_makers(std::uint32_t root);
@@ -145,6 +148,7 @@ class ScheduleExpander {
   std::vector<std::uint32_t> lists_;
   std::vector<ProblemNode::InPlaceReuse> pairs_;
   std::vector<std::uint8_t> has_parts_, needed_backward_;  // by root
+  std::vector<std::vector<std::uint32_t>> early_;          // by given step: roots
 
   // The base.
   TensorDecisions base_;

@@ -42,6 +42,7 @@ class ProblemBuilder {
     if (request_.options.within_pass) {
       mark_leaving_often();
     }
+    mark_early();
     return std::move(result_);
   }
 
@@ -234,6 +235,35 @@ class ProblemBuilder {
       root.may_leave_often = true;
       root.may_drop = may_drop(tensor);
       root.may_swap = may_swap(root);
+    }
+  }
+
+  void mark_early() {
+    std::vector<std::uint32_t> written(result_.roots.size());  // by root: the last step so far
+    std::vector<bool> is_read(result_.roots.size());           // in the backward pass
+    for (std::uint32_t s = 0; s < result_.steps.size(); ++s) {
+      if (result_.steps[s].kind != StepKind::compute) {
+        continue;
+      }
+      const ProblemNode& node = result_.nodes[result_.steps[s].id];
+      for (const std::uint32_t r : node.reads) {
+        Root& root = result_.roots[r];
+        if (s < result_.backward || is_read[r] || !root.may_drop || !root.may_leave) {
+          continue;
+        }
+        is_read[r] = true;
+        std::size_t largest = 0;
+        for (const std::uint32_t other : node.reads) {
+          const std::size_t bytes = result_.roots[other].bytes;
+          if (other != r && written[other] > result_.backward && bytes > largest) {
+            largest = bytes;
+            root.early = written[other];
+          }
+        }
+      }
+      for (const std::uint32_t r : node.writes) {
+        written[r] = s;
+      }
     }
   }
 

@@ -24,6 +24,10 @@ struct Root {
   // It may also be away between two uses in one pass, or before its first use.
   bool may_leave_often = false;
   bool needed_backward = false;  // by a step of the backward pass
+  // The step before which it may be recomputed early (drop_early): the one that writes the largest
+  // other operand of its first use in the backward pass. Its sources are then free before that
+  // operand is there.
+  std::optional<std::uint32_t> early;
   // Compute steps that read it, as indices in PlanningProblem::steps, and those of them in the
   // backward pass.
   std::vector<std::uint32_t> uses, backward_uses;

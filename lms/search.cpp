@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lms/decision_changes.h"
 #include "runtime/linear_congruence.h"
 
 namespace cnn::lms {
@@ -34,27 +35,16 @@ class Searcher {
       : problem_(problem),
         options_(options),
         expander_(problem),
-        evaluator_(problem, options.device_bytes, options.sync) {
-    for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
-      const Root& root = problem.roots[r];
-      const bool is_fixed = !options.fixed.empty() && options.fixed[r] != 0;
-      if (!is_fixed && (root.may_leave || root.may_leave_often) &&
-          ((options.swaps && root.may_swap) || (options.drops && root.may_drop))) {
-        movable_.push_back(r);
-        within_pass_ = within_pass_ || root.may_leave_often;
-      }
-    }
-    is_movable_.resize(problem.roots.size());
-    for (const std::uint32_t r : movable_) {
-      is_movable_[r] = 1;
-    }
+        evaluator_(problem, options.device_bytes, options.sync),
+        changes_(problem,
+                 {.swaps = options.swaps, .drops = options.drops, .fixed = options.fixed}) {
     // Roots come in the order of the graph, which is that of the forward pass.
     best_ = evaluate(TensorDecisions(problem.roots.size(), TensorDecision::keep));
     work_ = 0;
   }
 
   Solution run() {
-    if ((best_.evaluation.fits && !options_.minimize_memory) || movable_.empty()) {
+    if ((best_.evaluation.fits && !options_.minimize_memory) || changes_.movable().empty()) {
       return best_;
     }
     if (options_.start != nullptr) {
@@ -65,6 +55,7 @@ class Searcher {
       sweep();
     }
     anneal();
+    recompute_swapped();
     if (options_.prune_moves) {
       prune_moves();
     }
@@ -90,7 +81,7 @@ class Searcher {
 
   std::size_t leaving_bytes(const TensorDecisions& decisions) const {
     std::size_t bytes = 0;
-    for (const std::uint32_t r : movable_) {
+    for (const std::uint32_t r : changes_.movable()) {
       bytes += is_swapped(decisions[r]) ? problem_.roots[r].bytes : 0;
     }
     return bytes;
@@ -123,7 +114,7 @@ class Searcher {
   void sweep() {
     std::vector<std::uint32_t> order;
     if (options_.drops) {
-      std::ranges::copy_if(movable_, std::back_inserter(order),
+      std::ranges::copy_if(changes_.movable(), std::back_inserter(order),
                            [&](std::uint32_t r) { return problem_.roots[r].may_drop; });
     }
     std::ranges::stable_sort(order, {}, [&](std::uint32_t r) {
@@ -134,16 +125,16 @@ class Searcher {
       TensorDecisions decisions(problem_.roots.size(), TensorDecision::keep);
       const std::size_t dropped = order.size() * p / prefixes;
       for (std::size_t i = 0; i < dropped; ++i) {
-        set(decisions, order[i], TensorDecision::drop);
+        changes_.set(decisions, order[i], TensorDecision::drop);
       }
       accept_best_of(decisions);
       for (TensorDecision& decision : decisions) {
         decision = decision == TensorDecision::drop ? TensorDecision::drop_often : decision;
       }
       accept_best_of(decisions);
-      if (within_pass_) {
+      if (changes_.within_pass()) {
         for (std::size_t i = 0; i < dropped; ++i) {
-          set(decisions, order[i], TensorDecision::drop_always);
+          changes_.set(decisions, order[i], TensorDecision::drop_always);
         }
         accept_best_of(decisions);
       }
@@ -158,7 +149,7 @@ class Searcher {
     for (const TensorDecision kind : {TensorDecision::swap, TensorDecision::swap_often}) {
       accept_if_better(with_swaps(decisions, kind));
     }
-    if (within_pass_) {
+    if (changes_.within_pass()) {
       accept_if_better(with_swaps(decisions, TensorDecision::swap_always));
     }
   }
@@ -167,7 +158,7 @@ class Searcher {
   Solution with_swaps(const TensorDecisions& decisions, TensorDecision kind) {
     std::vector<std::uint32_t> kept;
     std::size_t bytes = 0;
-    for (const std::uint32_t r : movable_) {
+    for (const std::uint32_t r : changes_.movable()) {
       const std::size_t more = problem_.roots[r].bytes;
       if (decisions[r] == TensorDecision::keep && problem_.roots[r].may_swap &&
           more <= options_.host_bytes - bytes) {
@@ -178,7 +169,7 @@ class Searcher {
     const auto swapped = [&](std::size_t count) {
       TensorDecisions more = decisions;
       for (std::size_t i = 0; i < count; ++i) {
-        set(more, kept[i], kind);
+        changes_.set(more, kept[i], kind);
       }
       return evaluate(std::move(more));
     };
@@ -213,11 +204,11 @@ class Searcher {
     Solution current = weighed(std::move(decisions));
     expander_.rebase(current.decisions);
     std::priority_queue<Move> moves;
-    for (const std::uint32_t root : movable_) {
+    for (const std::uint32_t root : changes_.movable()) {
       for (const TensorDecision decision :
            {TensorDecision::drop, TensorDecision::drop_often, TensorDecision::swap,
             TensorDecision::swap_often, TensorDecision::drop_always, TensorDecision::swap_always}) {
-        if (leaves_always(decision) && !within_pass_) {
+        if (leaves_always(decision) && !changes_.within_pass()) {
           continue;
         }
         push_move(moves, price_of({.root = root, .decision = decision}, current).first);
@@ -247,7 +238,7 @@ class Searcher {
   std::pair<Move, Solution> price_of(Move move, const Solution& current) {
     move.price = never;
     TensorDecisions decisions = current.decisions;
-    set(decisions, move.root, move.decision);
+    changes_.set(decisions, move.root, move.decision);
     if (decisions == current.decisions) {
       return {move, {}};
     }
@@ -305,9 +296,10 @@ class Searcher {
       const bool by_time = current.evaluation.fits && !options_.minimize_memory;
       const double limit =
           by_time ? current.evaluation.seconds * (1 + temperature * left * left) : never;
-      Solution next =
-          evaluate(by_time ? exchanged(current.decisions) : changed(current.decisions), limit);
-      const std::size_t reliefs = by_time ? round.reliefs(random_) : 0;
+      Solution next = evaluate(
+          by_time ? changes_.exchanged(current.decisions) : changes_.changed(current.decisions),
+          limit);
+      const std::size_t reliefs = by_time ? round.reliefs(changes_.random()) : 0;
       for (std::size_t r = 0; r < reliefs && may_fit(next, limit); ++r) {
         next = evaluate(relieved(std::move(next.decisions)), limit);
       }
@@ -320,13 +312,37 @@ class Searcher {
     }
   }
 
+  // Recomputes swapped tensors where that is faster, the largest first. Annealing hardly finds
+  // this where the sources must be recomputed alone as well: each change alone is worse.
+  void recompute_swapped() {
+    if (!best_.evaluation.fits || options_.minimize_memory || !options_.drops) {
+      return;
+    }
+    std::vector<std::uint32_t> swapped;
+    std::ranges::copy_if(changes_.movable(), std::back_inserter(swapped),
+                         [&](std::uint32_t r) { return is_swapped(best_.decisions[r]); });
+    std::ranges::stable_sort(swapped, std::greater<>(),
+                             [&](std::uint32_t r) { return problem_.roots[r].bytes; });
+    expander_.rebase(best_.decisions);
+    for (const std::uint32_t root : swapped) {
+      for (const TensorDecision how : {TensorDecision::drop_early, TensorDecision::drop_often}) {
+        Solution found =
+            evaluate(changes_.with_sources(best_.decisions, root, how), best_.evaluation.seconds);
+        if (is_better(found.evaluation, best_.evaluation)) {
+          best_ = std::move(found);
+          expander_.rebase(best_.decisions);
+        }
+      }
+    }
+  }
+
   // Keeps tensors whose moves gain nothing, the largest first.
   void prune_moves() {
     if (!best_.evaluation.fits || options_.minimize_memory) {
       return;
     }
     std::vector<std::uint32_t> moved;
-    std::ranges::copy_if(movable_, std::back_inserter(moved), [&](std::uint32_t r) {
+    std::ranges::copy_if(changes_.movable(), std::back_inserter(moved), [&](std::uint32_t r) {
       return best_.decisions[r] != TensorDecision::keep;
     });
     std::ranges::stable_sort(moved, std::greater<>(),
@@ -356,16 +372,16 @@ class Searcher {
         static_cast<std::uint32_t>(std::ranges::max_element(bytes) - bytes.begin());
     found_.clear();
     for (const LiveInterval& one : expanded_->intervals) {
-      if (one.first < fullest && fullest < one.last && is_movable_[one.root] != 0) {
+      if (one.first < fullest && fullest < one.last && changes_.is_movable(one.root)) {
         found_.push_back(one.root);
       }
     }
     if (!found_.empty()) {
       constexpr int attempts = 4;  // it may have the decision already
-      const std::uint32_t root = found_[random_.next() % found_.size()];
+      const std::uint32_t root = found_[changes_.random().next() % found_.size()];
       const TensorDecision before = decisions[root];
       for (int a = 0; a < attempts && decisions[root] == before; ++a) {
-        set(decisions, root, any_decision());
+        changes_.set(decisions, root, changes_.any_decision());
       }
     }
     return decisions;
@@ -376,100 +392,15 @@ class Searcher {
            best_.evaluation.seconds <= options_.good_enough;
   }
 
-  // Changes a plan that fits: mostly exchanges one move for another, as almost all other changes
-  // are slower or do not fit.
-  TensorDecisions exchanged(TensorDecisions decisions) {
-    constexpr std::size_t all = 20, exchanges = 8, others = 2;
-    const std::size_t kind = random_.next() % all;
-    const std::uint32_t moved = any(decisions, true);
-    if (kind < exchanges) {
-      const TensorDecision decision = decisions[any(decisions, true)];
-      set(decisions, any(decisions, false), decision);
-      decisions[moved] = TensorDecision::keep;
-    } else if (kind < exchanges + others) {
-      set(decisions, moved, random_.next() % 2 == 0 ? TensorDecision::keep : any_decision());
-    } else {
-      return changed(std::move(decisions));
-    }
-    return decisions;
-  }
-
-  // Returns a random root that moves, or one that is kept; if there is none, any root.
-  std::uint32_t any(const TensorDecisions& decisions, bool moves) {
-    const auto matches = [&](std::uint32_t r) {
-      return (decisions[r] != TensorDecision::keep) == moves;
-    };
-    const auto count = static_cast<std::size_t>(std::ranges::count_if(movable_, matches));
-    std::size_t left = random_.next() % (count > 0 ? count : movable_.size());
-    for (const std::uint32_t r : movable_) {
-      if ((count == 0 || matches(r)) && left-- == 0) {
-        return r;
-      }
-    }
-    return movable_.front();
-  }
-
-  TensorDecisions changed(TensorDecisions decisions) {
-    constexpr std::array<std::size_t, 10> lengths{1, 1, 1, 1, 2, 2, 3, 4, 6, 9};
-    const std::size_t at = random_.next() % movable_.size();
-    const std::size_t length = lengths[random_.next() % lengths.size()];
-    const std::size_t stride = 1 + (length > 1 ? random_.next() % 2 : 0);
-    const TensorDecision decision = any_decision();
-    for (std::size_t i = 0; i < length && at + i * stride < movable_.size(); ++i) {
-      set(decisions, movable_[at + i * stride], decision);
-    }
-    if (random_.next() % 3 == 0) {  // and another in the opposite direction
-      set(decisions, movable_[random_.next() % movable_.size()], any_decision());
-    }
-    return decisions;
-  }
-
-  TensorDecision any_decision() {
-    constexpr std::array<TensorDecision, 7> all{
-        TensorDecision::keep,        TensorDecision::drop,       TensorDecision::drop_often,
-        TensorDecision::swap,        TensorDecision::swap_often,  // between the passes
-        TensorDecision::drop_always, TensorDecision::swap_always};
-    constexpr std::size_t between_passes = 5;
-    return all[random_.next() % (within_pass_ ? all.size() : between_passes)];
-  }
-
-  void set(TensorDecisions& decisions, std::uint32_t root, TensorDecision decision) const {
-    if ((is_dropped(decision) && (!options_.drops || !problem_.roots[root].may_drop)) ||
-        (is_swapped(decision) && (!options_.swaps || !problem_.roots[root].may_swap))) {
-      decision = TensorDecision::keep;
-    }
-    decision = adapted(decision, problem_.roots[root]);
-    if (decision == TensorDecision::swap_often && !problem_.roots[root].used_apart) {
-      decision = TensorDecision::swap;
-    }
-    decisions[root] = decision;
-  }
-
-  // Roots of one pass can only leave always, and those that cannot leave within a pass leave once.
-  static TensorDecision adapted(TensorDecision decision, const Root& root) {
-    if (decision == TensorDecision::keep || root.may_leave == root.may_leave_often) {
-      return decision;
-    }
-    if (root.may_leave_often) {
-      return is_swapped(decision) ? TensorDecision::swap_always : TensorDecision::drop_always;
-    }
-    return !leaves_always(decision) ? decision
-           : is_swapped(decision)   ? TensorDecision::swap
-                                    : TensorDecision::drop;
-  }
-
   const PlanningProblem& problem_;
   SearchOptions options_;
   ScheduleExpander expander_;
   Evaluator evaluator_;
-  std::vector<std::uint32_t> movable_;          // roots
-  std::vector<std::uint8_t> is_movable_;        // by root
+  DecisionChanges changes_;
   const ExpandedSchedule* expanded_ = nullptr;  // of the latest evaluation
   std::vector<std::uint32_t> found_;            // scratch memory of relieved()
-  bool within_pass_ = false;                    // some of them may leave between uses of one pass
   Solution best_;
   std::size_t work_ = 0;
-  LinearCongruence random_;
 };
 
 }  // namespace

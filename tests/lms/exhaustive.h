@@ -64,10 +64,11 @@ class Exhaustive {
     }
     for (const TensorDecision decision :
          {TensorDecision::keep, TensorDecision::swap, TensorDecision::drop,
-          TensorDecision::drop_often, TensorDecision::swap_often}) {
-      const bool drops = decision == TensorDecision::drop || decision == TensorDecision::drop_often;
+          TensorDecision::drop_often, TensorDecision::swap_often, TensorDecision::drop_early}) {
+      const lms::Root& root = problem_.roots[movable_[at]];
       if ((!lms::is_swapped(decision) || swaps_) &&
-          (!drops || (drops_ && problem_.roots[movable_[at]].may_drop))) {
+          (!lms::is_dropped(decision) || (drops_ && root.may_drop)) &&
+          (decision != TensorDecision::drop_early || root.early)) {
         decisions_[movable_[at]] = decision;
         choose(at + 1);
       }

@@ -70,6 +70,28 @@ TEST(ScheduleExpander, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
       << "the swap-out starts after the step that would reuse the bytes";
 }
 
+// A backward step reads `a` and what another one before it makes.
+TEST(ScheduleExpander, RecomputesEarlyBeforeTheOtherOperandIsThere) {
+  StepCase c;
+  const Value a = c.make("conv", {c.images()});
+  const Value first = c.make("loss_backward", {c.make("conv", {a})});
+  const Value gradient = c.make("conv_backward", {first});
+  c.make("relu_backward", {gradient, a});
+  c.settle(first);
+  const PlanningProblem problem = planning_problem(c.request());
+  ScheduleExpander expander(problem);
+  const auto precedes = [&](TensorDecision decision) {
+    for (const ExpandedStep& step : expander.expand(decisions_of(problem, {a}, decision)).steps) {
+      if (step.again) {
+        return problem.steps[step.given].id;
+      }
+    }
+    return ~std::uint32_t{0};
+  };
+  EXPECT_EQ(precedes(TensorDecision::drop), 4U) << "its use";
+  EXPECT_EQ(precedes(TensorDecision::drop_early), 3U) << "the node that makes the gradient";
+}
+
 // The first and the last of three backward steps read `a`.
 struct UsedApart {
   UsedApart() {

@@ -12,7 +12,7 @@ namespace cnn::tests {
 // within a pass.
 inline void change_one(lms::TensorDecisions& decisions, const lms::PlanningProblem& problem,
                        std::mt19937& random, bool within_pass) {
-  constexpr unsigned between_passes = 5, all = 7;  // kinds; the last ones act within a pass
+  constexpr unsigned between_passes = 6, all = 8;  // kinds; the last ones act within a pass
   const std::size_t r = random() % decisions.size();
   const auto decision =
       static_cast<lms::TensorDecision>(random() % (within_pass ? all : between_passes));

@@ -48,5 +48,28 @@ TEST(LmsBound, CountsWhatAReplayedPoolFreesBesideItsCandidates) {
   }
 }
 
+double gap_of(const json& lms) {
+  return lms.at("predicted_step_seconds").get<double>() /
+             lms.at("lower_bound_seconds").get<double>() -
+         1;
+}
+
+// The largest map of mobilenet is recomputed from 1,366 MiB on, between two budgets of the series.
+TEST(LmsBound, IsNearWhereALittleMoreMemorySavesMuch) {
+  const json lms =
+      planned_within({"--simulate=p100-pcie3", "--model=mobilenet", "--batch_size=128"}, 1380);
+  expect_true_bound(lms);
+  EXPECT_LT(gap_of(lms), 0.1) << "85 % without budgets in between";
+}
+
+// The map before a pool is recomputed before its gradient is there, since both do not fit beside
+// what the map is made of.
+TEST(LmsBound, IsNearWhereRecomputationMustComeEarly) {
+  const json lms =
+      planned_within({"--simulate=h200", "--model=inception3", "--batch_size=64"}, 1000);
+  expect_true_bound(lms);
+  EXPECT_LT(gap_of(lms), 0.2) << "96 % if the map is swapped";
+}
+
 }  // namespace
 }  // namespace cnn::tests
