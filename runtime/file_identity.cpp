@@ -3,22 +3,17 @@
 #include <system_error>
 
 namespace cnn {
-namespace {
-
 namespace fs = std::filesystem;
 
-// Follows links whose target does not exist yet, at which weakly_canonical() stops.
-fs::path follow_dangling(fs::path path) {
-  constexpr int max_links = 40;  // as Linux
-  std::error_code failure;
-  for (int i = 0; i < max_links && fs::is_symlink(path, failure) && !fs::exists(path, failure);
-       ++i) {
-    path = path.parent_path() / fs::read_symlink(path, failure);
+fs::path end_of_links(fs::path path) {
+  constexpr int max_links = 40;  // as in Linux
+  std::error_code problem;
+  for (int i = 0; i < max_links && fs::is_symlink(path, problem); ++i) {
+    const fs::path next = fs::read_symlink(path, problem);
+    path = path.parent_path() / next;  // an absolute path replaces it
   }
   return path;
 }
-
-}  // namespace
 
 std::string file_identity(const fs::path& path) {
   std::error_code failure;
@@ -28,8 +23,7 @@ std::string file_identity(const fs::path& path) {
       (!holds_bytes && fs::exists(path, failure))) {
     return {};
   }
-  const fs::path whole =
-      fs::weakly_canonical(follow_dangling(fs::absolute(path, failure)), failure);
+  const fs::path whole = fs::weakly_canonical(end_of_links(fs::absolute(path, failure)), failure);
   return failure ? path.string() : whole.string();
 }
 

@@ -13,6 +13,7 @@
 
 #include "bench/report/write_all.h"
 #include "runtime/error.h"
+#include "runtime/file_identity.h"
 #include "runtime/resource_limits.h"
 
 namespace cnn::bench {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr mode_t read_and_write = 0666;  // before the umask
 constexpr mode_t permission_bits = 07777;
-constexpr int max_links = 40;  // as in Linux
 
 std::optional<struct stat> look(const std::string& path) {
   struct stat found {};
@@ -40,16 +40,6 @@ std::optional<int> standard_stream(const struct stat& file) {
     }
   }
   return std::nullopt;
-}
-
-// Returns the target of the links of a path, even if nothing exists there yet.
-std::filesystem::path end_of_links(std::filesystem::path path) {
-  std::error_code problem;
-  for (int i = 0; i < max_links && std::filesystem::is_symlink(path, problem); ++i) {
-    const std::filesystem::path next = std::filesystem::read_symlink(path, problem);
-    path = path.parent_path() / next;  // an absolute path replaces it
-  }
-  return path;
 }
 
 // Like write_all, and closes the descriptor; a negative descriptor means a failed open.
