@@ -91,7 +91,7 @@ void write_no_files(Config& config) {
 
 // Removes the reports of steps, and turns, from the flags of a run without steps, so that files of
 // earlier runs stay as they are. A notice has said so.
-void report_no_steps(Config& config) {
+void drop_reports_of_steps(Config& config) {
   for (std::optional<std::string>* const file :
        {&config.report.log_dir, &config.report.tfprof_file, &config.report.steps_csv,
         &config.report.hash_file, &config.report.history, &config.report.take_turns}) {
@@ -228,7 +228,7 @@ int run(Start start, Console& console) {
     console.note(notice);
   }
   if (!runs_no_step_for(start.line.config).empty()) {
-    report_no_steps(start.line.config);
+    drop_reports_of_steps(start.line.config);
   }
   Interruption interruption(console);
   if (const std::optional<int> announcer = announcing_process(); announcer && world) {

@@ -92,7 +92,7 @@ constexpr NoEffectRule no_training{
     "and run as without it"};
 constexpr NoEffectRule no_network{[](const Config& c) { return c.data.input_only; },
                                   "--input_only computes nothing: flags --lms_... do nothing"};
-constexpr NoEffectRule no_plan{
+constexpr NoEffectRule no_kept_plan{
     [](const Config& c) { return c.lms.enabled && c.search.any(); },
     "a search for a size keeps no plan: --lms_plan_out, --lms_trace and --lms_debug do nothing"};
 constexpr NoEffectRule no_stats{
@@ -128,7 +128,7 @@ constexpr Flag lms_rows[] = {
     {.name = "lms_plan_out",
      .help = "write the plan to this file: its steps in their order, readable, for --lms_plan_file",
      .member = &at<&Config::lms, &LmsFlags::plan_out>,
-     .no_effect = {no_lms, no_plan}},
+     .no_effect = {no_lms, no_kept_plan}},
     {.name = "lms_plan_file",
      .help = "run by the plan of this file, made for the same step, instead of making one",
      .member = &at<&Config::lms, &LmsFlags::plan_file>,
@@ -239,7 +239,7 @@ constexpr Flag lms_rows[] = {
      .help = "write a timed step as planned and as measured to this file, as a Chrome trace; where "
              "no step runs, as planned",
      .member = &at<&Config::lms, &LmsFlags::trace>,
-     .no_effect = {no_lms, no_plan}},
+     .no_effect = {no_lms, no_kept_plan}},
     {.name = "lms_verify",
      .help = "fill bytes that are free with NaNs and compare what comes back from the host with "
              "what left; slow",
@@ -270,7 +270,7 @@ constexpr Flag lms_rows[] = {
     {.name = "lms_debug",
      .help = "a line for each tensor",
      .member = &at<&Config::lms, &LmsFlags::debug>,
-     .no_effect = {no_lms, no_plan}},
+     .no_effect = {no_lms, no_kept_plan}},
     {.name = "lms_debug_level",
      .help = "of --lms_debug: 1 or 2",
      .range = between(1, 2),

@@ -13,8 +13,8 @@ using enum Type;
 
 constexpr NoEffectRule no_steps{
     plans_only, "no step is run: flags for the number of steps and their display do nothing"};
-constexpr NoEffectRule no_plan{makes_no_plan,
-                               "--graph_file shows the step of a network, and none is planned"};
+constexpr NoEffectRule no_graph{makes_no_plan,
+                                "--graph_file shows the step of a network, and none is planned"};
 constexpr NoEffectRule no_evaluation{
     [](const Config& c) { return !evaluates(c); },
     "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
@@ -258,7 +258,7 @@ constexpr Flag profile_rows[] = {
     {.name = "graph_file",
      .help = "write the graph of the step to this file, in the DOT language of Graphviz",
      .member = &at<&Config::report, &ReportOptions::graph_file>,
-     .no_effect = {no_plan}},
+     .no_effect = {no_graph}},
     {.name = "hash_file",
      .help = "write a hash of every tensor that a step writes to this file, of the first rank; "
              "cnn_compare --bits names the first tensor that differs between two such files",

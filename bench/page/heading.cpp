@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "bench/page/json_text.h"
+#include "bench/page/units.h"
 
 namespace cnn::page {
 namespace {
@@ -43,7 +44,7 @@ std::vector<std::string> search_heading_of(const Json& json) {
 
 // Returns "15533.7 MiB (16288271492 bytes)": a size and its limit often differ by little.
 std::string exact_size(double bytes) {
-  return fmt::format("{:.1f} MiB ({:.0f} bytes)", bytes / (1024.0 * 1024.0), bytes);
+  return fmt::format("{:.1f} MiB ({:.0f} bytes)", bytes / one_mib, bytes);
 }
 
 // Returns why the next size is too large.

@@ -9,7 +9,6 @@
 namespace cnn::page {
 namespace {
 
-constexpr double one_mib = 1024.0 * 1024.0;
 constexpr std::size_t max_rows = 12;
 
 // below: bytes that are live throughout.

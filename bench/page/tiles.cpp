@@ -71,7 +71,7 @@ std::string search_tiles(const Json& json) {
   const double largest = number_or(search, "largest", 0);
   const auto size = [&search](const char* key) {
     const auto bytes = number_at(search, {key});
-    return bytes ? fmt::format("{:.1f} MiB", *bytes / (1024.0 * 1024.0)) : std::string();
+    return bytes ? fmt::format("{:.1f} MiB", *bytes / one_mib) : std::string();
   };
   return tile(largest > 0 ? fmt::format("{:.0f}", largest) : "none", "largest " + flag) +
          tile(size("bytes"), is_true(search, "lms") ? "needed at least" : "needed") +

@@ -9,6 +9,7 @@ namespace cnn::page {
 // Returns "64 B", "1.5 KiB", "24.0 GiB": the largest binary unit in which the rounded value is at
 // least one.
 std::string bytes_text(double bytes);
+inline constexpr double one_mib = 1024.0 * 1024.0;  // bytes
 
 // Returns "15.6 GB/s", "102.0 GFLOP/s": a rate in the largest decimal unit in which the rounded
 // value is at least one; `unit` is "B" or "FLOP".

@@ -355,8 +355,7 @@ bool ran_without_steps(const RunRequest& request, const Job& job, const RankCont
 // signal has come to one of the processes.
 bool ends_with_plan(const RunRequest& request, Team& team, Console& console) {
   team.agree();
-  return was_interrupted(request.interruption, console) ||
-         (request.config.lms.enabled && request.config.lms.simulate_only);
+  return was_interrupted(request.interruption, console) || plans_only(request.config);
 }
 
 void run_all(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
