@@ -130,14 +130,12 @@ class SeriesSearch {
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
 
   // The goal of a search whose plan no other search continues.
-  SearchGoal last_goal(std::size_t i) { return last_goal_for(series_[i]); }
-  SearchGoal last_goal_for(std::size_t bytes) {
-    SearchGoal result = goal_for(bytes);
+  SearchGoal last_goal(std::size_t bytes) {
+    SearchGoal result = goal(bytes);
     result.useful_seconds = &fastest_seconds_;
     return result;
   }
-  SearchGoal goal(std::size_t i) { return goal_for(series_[i]); }
-  SearchGoal goal_for(std::size_t bytes) {
+  SearchGoal goal(std::size_t bytes) {
     return {.device_bytes = bytes, .bound_seconds = bounds_.seconds(bytes)};
   }
   double bound(std::size_t i) { return bounds_.seconds(series_[i]); }
@@ -193,7 +191,7 @@ class SeriesSearch {
     std::vector<SearchedPlan> plans(between.size());
     run_all(between.size(), [&](std::size_t k) {
       plans[k] = search_budget(request_, problem_, smallest_, std::move(between[k].found),
-                               last_goal_for(between[k].bytes));
+                               last_goal(between[k].bytes));
       publish(plans[k]);
     });
     for (SearchedPlan& plan : plans) {
@@ -217,7 +215,7 @@ class SeriesSearch {
     found.reserve(rounds);
     for (std::size_t r = 0; r < rounds; ++r) {
       const std::size_t middle = (low + high) / 2 / alignment * alignment;
-      Solution solution = search_live(request_, problem_, goal_for(middle), above);
+      Solution solution = search_live(request_, problem_, goal(middle), above);
       if (solution.evaluation.fits && solution.evaluation.seconds < std::sqrt(slow * fast)) {
         found.push_back({middle, std::move(solution)});
         above = &found.back().found.decisions;
@@ -241,14 +239,15 @@ class SeriesSearch {
     run_all(starts.size(), [&](std::size_t k) {
       const std::size_t i = starts[k];
       full_[i] = search_budget(request_, problem_, smallest_, found[k],
-                               i + 1 < near_ ? last_goal(i) : goal(i));
+                               i + 1 < near_ ? last_goal(series_[i]) : goal(series_[i]));
       publish(*full_[i]);
     });
     std::vector<SearchedPlan> plans(budgets.size());
     run_all(budgets.size(), [&](std::size_t k) {
       const std::size_t i = budgets[k];
       const SearchedPlan& start = *full_[full_below(i)];
-      plans[k] = full_below(i) == i ? start : refine_plan(request_, problem_, start, last_goal(i));
+      plans[k] = full_below(i) == i ? start
+                                    : refine_plan(request_, problem_, start, last_goal(series_[i]));
       publish(plans[k]);
     });
     for (std::size_t k = 0; k < budgets.size(); ++k) {
@@ -273,7 +272,7 @@ class SeriesSearch {
         walk_down(least);
       } else {
         const std::size_t k = simple[task - 1];
-        found[k] = search_live(request_, problem_, goal(budgets[k]));
+        found[k] = search_live(request_, problem_, goal(series_[budgets[k]]));
       }
     });
     for (std::size_t k = 0; k < budgets.size(); ++k) {
@@ -295,7 +294,7 @@ class SeriesSearch {
     for (std::size_t i = near_; i-- > least;) {
       if (!below_[i]) {
         const bool is_largest = i + 1 == near_;
-        below_[i] = search_live(request_, problem_, goal(i),
+        below_[i] = search_live(request_, problem_, goal(series_[i]),
                                 is_largest ? nullptr : &below_[i + 1]->decisions);
       }
     }

@@ -312,17 +312,23 @@ class Searcher {
     }
   }
 
+  // Returns the movable roots whose decision in the best plan is such a one, the largest first.
+  std::vector<std::uint32_t> largest_first(bool (*is_such)(TensorDecision)) const {
+    std::vector<std::uint32_t> roots;
+    std::ranges::copy_if(changes_.movable(), std::back_inserter(roots),
+                         [&](std::uint32_t r) { return is_such(best_.decisions[r]); });
+    std::ranges::stable_sort(roots, std::greater<>(),
+                             [&](std::uint32_t r) { return problem_.roots[r].bytes; });
+    return roots;
+  }
+
   // Recomputes swapped tensors where that is faster, the largest first. Annealing hardly finds
   // this where the sources must be recomputed alone as well: each change alone is worse.
   void recompute_swapped() {
     if (!best_.evaluation.fits || options_.minimize_memory || !options_.drops) {
       return;
     }
-    std::vector<std::uint32_t> swapped;
-    std::ranges::copy_if(changes_.movable(), std::back_inserter(swapped),
-                         [&](std::uint32_t r) { return is_swapped(best_.decisions[r]); });
-    std::ranges::stable_sort(swapped, std::greater<>(),
-                             [&](std::uint32_t r) { return problem_.roots[r].bytes; });
+    const std::vector<std::uint32_t> swapped = largest_first(is_swapped);
     expander_.rebase(best_.decisions);
     for (const std::uint32_t root : swapped) {
       for (const TensorDecision how : {TensorDecision::drop_early, TensorDecision::drop_often}) {
@@ -341,12 +347,8 @@ class Searcher {
     if (!best_.evaluation.fits || options_.minimize_memory) {
       return;
     }
-    std::vector<std::uint32_t> moved;
-    std::ranges::copy_if(changes_.movable(), std::back_inserter(moved), [&](std::uint32_t r) {
-      return best_.decisions[r] != TensorDecision::keep;
-    });
-    std::ranges::stable_sort(moved, std::greater<>(),
-                             [&](std::uint32_t r) { return problem_.roots[r].bytes; });
+    const std::vector<std::uint32_t> moved =
+        largest_first([](TensorDecision decision) { return decision != TensorDecision::keep; });
     expander_.rebase(best_.decisions);
     for (const std::uint32_t r : moved) {
       TensorDecisions decisions = best_.decisions;
