@@ -15,51 +15,55 @@ namespace {
 
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
-    spatial_mean(const T* x, T* y, std::int64_t pixels, int channels) {
+    spatial_mean(const T* x, T* y, std::int64_t images, std::int64_t pixels, int channels) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
-  const std::int64_t image = blockIdx.y;
-  float sum[width] = {};
-  if (channel < channels) {
+  for (std::int64_t image = blockIdx.y; image < images; image += gridDim.y) {
+    float sum[width] = {};
+    if (channel < channels) {
 #pragma unroll 4
-    for (std::int64_t pixel = threadIdx.y; pixel < pixels; pixel += blockDim.y) {
-      float value[width];
-      load<width>(x + (image * pixels + pixel) * channels + channel, value);
+      for (std::int64_t pixel = threadIdx.y; pixel < pixels; pixel += blockDim.y) {
+        float value[width];
+        load<width>(x + (image * pixels + pixel) * channels + channel, value);
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        sum[i] += value[i];
+        for (int i = 0; i < width; ++i) {
+          sum[i] += value[i];
+        }
       }
     }
-  }
-  sum_lines(sum);
-  if (channel < channels && threadIdx.y == 0) {
+    sum_lines(sum);  // ends with a barrier, so that the next image may reuse the shared memory
+    if (channel < channels && threadIdx.y == 0) {
 #pragma unroll
-    for (int i = 0; i < width; ++i) {
-      sum[i] /= static_cast<float>(pixels);
+      for (int i = 0; i < width; ++i) {
+        sum[i] /= static_cast<float>(pixels);
+      }
+      store<width>(y + image * channels + channel, sum);
     }
-    store<width>(y + image * channels + channel, sum);
   }
 }
 
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
-    spatial_mean_gradient(const T* dy, T* dx, std::int64_t pixels, int channels) {
+    spatial_mean_gradient(const T* dy, T* dx, std::int64_t images, std::int64_t pixels,
+                          int channels) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
   if (channel >= channels) {
     return;
   }
-  const std::int64_t image = blockIdx.y;
-  float value[width];
-  load<width>(dy + image * channels + channel, value);
+  for (std::int64_t image = blockIdx.y; image < images; image += gridDim.y) {
+    float value[width];
+    load<width>(dy + image * channels + channel, value);
 #pragma unroll
-  for (int i = 0; i < width; ++i) {
-    value[i] /= static_cast<float>(pixels);
-  }
-  for (std::int64_t pixel = threadIdx.y; pixel < pixels; pixel += blockDim.y) {
-    store<width>(dx + (image * pixels + pixel) * channels + channel, value);
+    for (int i = 0; i < width; ++i) {
+      value[i] /= static_cast<float>(pixels);
+    }
+    for (std::int64_t pixel = threadIdx.y; pixel < pixels; pixel += blockDim.y) {
+      store<width>(dx + (image * pixels + pixel) * channels + channel, value);
+    }
   }
 }
 
-// The launch configuration: blockIdx.x is a group of channels, blockIdx.y the image.
+// The launch configuration: blockIdx.x is a group of channels, blockIdx.y the first image of a
+// block, which takes every gridDim.y-th one.
 struct MeanGrid {
   int width;
   dim3 grid, block;
@@ -68,8 +72,9 @@ struct MeanGrid {
     const Tile tile = columns_of(image);
     width = tile.width;
     block = tile.block();
-    grid = dim3(static_cast<unsigned>(tile.column_groups), launch_count(image.shape[0]));
-    check(grid.y <= 65535, "spatial_mean: a batch has at most 65535 images");
+    constexpr std::int64_t max_grid_y = 65535;
+    grid = dim3(static_cast<unsigned>(tile.column_groups),
+                launch_count(std::min(image.shape[0], max_grid_y)));
   }
 };
 
@@ -81,7 +86,7 @@ void run_mean(Stream& stream, const Operands& operands) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
     cnn::cuda::launch(spatial_mean<T, lanes>, grid.grid, grid.block, sum_lines_bytes<float>(lanes),
-                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]),
+                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]), x.shape[0],
                       x.shape[2] * x.shape[3], static_cast<int>(x.shape[1]));
   });
 }
@@ -93,7 +98,7 @@ void run_gradient(Stream& stream, const Operands& operands) {
   with_type_and_width(dx.type, grid.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     cnn::cuda::launch(spatial_mean_gradient<T, decltype(width)::value>, grid.grid, grid.block, 0,
-                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]),
+                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]), dx.shape[0],
                       dx.shape[2] * dx.shape[3], static_cast<int>(dx.shape[1]));
   });
 }
