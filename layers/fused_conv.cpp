@@ -101,7 +101,7 @@ void ConvBackwardDataNorm::reference(std::span<const TensorView> in,
   for (std::size_t i = 0; i < g.size(); ++i) {
     const std::size_t c = i / static_cast<std::size_t>(d.pixels()) % channels;
     const double xhat = (x[i] - vector(3, c)) * vector(4, c);
-    g[i] = gated(g[i], is_open(vector(5, c) * xhat + vector(6, c)));
+    g[i] = gated(g[i], !(vector(5, c) * xhat + vector(6, c) < 0));
     dbeta[c] += g[i];
     dgamma[c] += g[i] * xhat;
   }

@@ -37,9 +37,11 @@ class FusedConv final : public Op {
 // has bitwise the same gate, and outputs sum g and sum g x; NormBackwardEnd completes them. With d
 // = d loss / d (input of the convolution), which Conv2dBackwardData computes from dy and w, xhat =
 // (x - mean) r and r = 1 / sqrt(variance + epsilon):
-//   g = d where gamma xhat + beta > 0, else 0;  dbeta = sum g;  dgamma = sum g xhat
+//   g = d unless gamma xhat + beta < 0, else 0;  dbeta = sum g;  dgamma = sum g xhat
 // and with n = N H W the coefficients of d loss / d x = A g + B x + C:
 //   A = gamma r,  B = -gamma r^2 dgamma / n,  C = -B mean - A dbeta / n
+// Where the output of the ReLU is exactly zero, the gate is open, unlike that of the other ops:
+// cuDNN's engines for this operation compare with "less", and both are subgradients.
 // in: dy [N,O,P,Q], w f32 [O,C,kh,kw], x [N,C,H,W] of dy's type, mean, r, gamma, beta, all f32 [C].
 // out: g like x, dgamma, dbeta, A, B, C, all f32 [C].
 class ConvBackwardDataNorm final : public Op {

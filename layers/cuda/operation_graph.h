@@ -35,7 +35,7 @@ class OperationGraph {
     Id x = 0, w = 0, y = 0;
     bool operator==(const Convolution&) const = default;
   };
-  // relu_backward: out = a where b > 0, else 0. relu has no b. b may be [1, C, 1, 1].
+  // relu_backward: out = 0 where b < 0, else a. relu has no b. b may be [1, C, 1, 1].
   enum class Function : std::uint8_t { add, subtract, multiply, relu, relu_backward };
   struct Elementwise {
     Function function{};

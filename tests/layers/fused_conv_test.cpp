@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,21 @@ TEST(ConvBackwardDataNorm, GatesTheGradientAndReturnsTheCoefficientsOfTheNorm) {
                                                   {{1}, {2}},
                                                   {{1}, {0.5F}}}),
             (std::vector<Floats>{{2, 0}, {2}, {2}, {2}, {-2}, {2}}));
+}
+
+// The outputs of the ReLU are -1, 0 and NaN, and the gradients 4, 7 and 9.
+TEST(ConvBackwardDataNorm, ClosesTheGateBelowZeroOnly) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<Floats> out =
+      outputs_of(ConvBackwardDataNorm({}), {{{3, 1, 1, 1}, {4, 7, 9}},
+                                            {{1, 1, 1, 1}, {1}},
+                                            {{3, 1, 1, 1}, {-1, 0, nan}},
+                                            {{1}, {0}},
+                                            {{1}, {1}},
+                                            {{1}, {1}},
+                                            {{1}, {0}}});
+  EXPECT_EQ(out[0], (Floats{0, 7, 9}));
+  EXPECT_EQ(out[2], Floats{16}) << "the sum of gated gradients";
 }
 
 TEST(FusedConv, CountsTheOperationsOfTheConvolutionAtLeast) {

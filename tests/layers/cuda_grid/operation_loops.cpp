@@ -101,7 +101,7 @@ class Loops {
       case Graph::Function::relu:
         return std::max(a, 0.0);
       case Graph::Function::relu_backward:
-        return b > 0 ? a : 0;
+        return b < 0 ? 0 : a;
     }
     return 0;
   }

@@ -32,8 +32,8 @@ struct Convolution {
   std::array<std::int64_t, 2> strides{}, before{}, after{};
   Id x = 0, w = 0, y = 0;
 };
-// Computes out from a and b by the mode. relu has no b; relu_backward gives a where b > 0 and
-// otherwise 0.
+// Computes out from a and b by the mode. relu has no b; relu_backward gives 0 where b < 0 and
+// otherwise a, as cuDNN's engines for data gradients with a norm do.
 struct Pointwise {
   cudnnPointwiseMode_t mode{};
   Id a = 0, b = 0, out = 0;

@@ -193,7 +193,7 @@ class Loops {
       case CUDNN_POINTWISE_MUL:
         return a * b;
       case CUDNN_POINTWISE_RELU_BWD:
-        return b > 0 ? a : 0;
+        return b < 0 ? 0 : a;
       default:
         return a < 0 ? 0 : a;  // this form keeps NaN
     }
