@@ -399,6 +399,10 @@ void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, W
   if (watch_ != nullptr) {
     watch_->begin(*used_streams_.front());
   }
+  if (waits == Waits::measured && !exposed_waits_.empty()) {
+    // The first stamp on a GPU waits for all work before it, so it comes before the step's work.
+    used_streams_.front()->stamp(begin_);
+  }
   for (std::size_t s = 0; s < issues_.size(); ++s) {
     const Issue& issue = issues_[s];
     enqueue_waits(issue, waits);

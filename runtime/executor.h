@@ -148,6 +148,7 @@ class Executor {
   std::vector<TensorView> results_;
   std::vector<Issue> issues_;  // by StepId
   std::vector<Stamps> stamps_;
+  Clock::time_point begin_;            // of a step whose waits are measured
   std::vector<Stamps> exposed_waits_;  // each wait of lane compute for lane communicate
   std::optional<double> exposed_;
   std::unique_ptr<MemoryWatch> watch_;  // null unless options.verify
