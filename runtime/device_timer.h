@@ -37,7 +37,7 @@ class DeviceTimer {
 
   Device& device_;
   // Where the stream writes times to, also after a run that failed between them.
-  std::chrono::steady_clock::time_point start_, end_;
+  std::chrono::steady_clock::time_point idle_, start_, end_;
   std::unique_ptr<Stream> stream_;
   Buffer pattern_;  // host bytes that tensors are filled with
 };
