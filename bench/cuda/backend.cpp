@@ -10,6 +10,7 @@
 #include "bench/flags/gpu_indices.h"
 #include "bench/machine/device_speeds.h"
 #include "bench/machine/plan_cache_file.h"
+#include "bench/version/build_info.h"
 #include "layers/cpu/isa.h"
 #include "layers/cuda/cudnn/kernels.h"
 #include "layers/cuda/cudnn/libraries.h"
@@ -49,7 +50,8 @@ layers::cuda::LibraryOptions options_of(const Config& config) {
   return {.deterministic = config.gpu.deterministic,
           .strict_f32 = config.precision.type == Precision::fp32_strict,
           .tune = config.gpu.tune.value_or(true),
-          .tune_seconds = config.gpu.tune_seconds};
+          .tune_seconds = config.gpu.tune_seconds,
+          .build = std::string(build_commit().value_or(build_version()))};
 }
 
 // Returns the release of the driver, where NVML tells it, and the CUDA version that it takes.

@@ -108,6 +108,12 @@ std::string Libraries::cache_key(const std::string& key) const {
          (options_.strict_f32 ? " strict" : "");
 }
 
+// Returns the key with the build of the program: nodes run kernels of ours too, and another build
+// may have made them faster.
+std::string Libraries::node_cache_key(const std::string& key) const {
+  return cache_key(std::string(cached_node) + options_.build + " " + key);
+}
+
 std::optional<Choice> Libraries::choose(const std::string& key, const Build& build) {
   const std::scoped_lock lock(mutex_);
   if (const auto found = choices_.find(key); found != choices_.end()) {
@@ -163,7 +169,7 @@ void Libraries::adopt(const std::string& choices) {
           "another rank's choices of engines cannot be read: " + line);
     adopted_[line.substr(0, end)] = std::move(choice);
   }
-  tuner_.reset();
+  drop_tuner();
   cache_.reset();
 }
 
@@ -208,8 +214,8 @@ std::optional<Choice> Libraries::find_out(const std::string& key, const Build& b
   return proposed.front();
 }
 
-// Returns the fastest choice by measurement; nothing if tuning is off or its time is used up, or if
-// the operands do not fit the device.
+// Returns the fastest choice by measurement; nothing if tuning is off or its time is used up, if
+// the operands do not fit the device, or if none of the tuned engines runs.
 std::optional<Choice> Libraries::timed(const std::string& key, const NativeGraph& graph) {
   if (tuner_ == nullptr) {
     return std::nullopt;
@@ -221,8 +227,12 @@ std::optional<Choice> Libraries::timed(const std::string& key, const NativeGraph
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Choice> proposed =
       candidates(graph, limits(/*compiled=*/true), tuned_candidates);
-  const std::optional<Tuner::Timed> best =
-      proposed.empty() ? std::nullopt : tuner_->fastest(graph, proposed);
+  std::optional<Tuner::Timed> best;
+  try {
+    best = proposed.empty() ? std::nullopt : tuner_->fastest(graph, proposed);
+  } catch (const Error& error) {  // cuDNN's heuristics may know an engine that runs
+    notes_.push_back("cuDNN: " + key + " is not tuned: " + error.what());
+  }
   counts_.tuning_seconds += seconds_since(start);
   if (!best) {
     return std::nullopt;
@@ -238,8 +248,7 @@ std::optional<double> Libraries::known_node_seconds(const std::string& key) {
   if (const auto found = node_seconds_.find(key); found != node_seconds_.end()) {
     return found->second;
   }
-  const auto entry = cache_ ? cache_->find(cache_key(std::string(cached_node) + key))
-                            : std::optional<PlanCache::Entry>();
+  const auto entry = cache_ ? cache_->find(node_cache_key(key)) : std::optional<PlanCache::Entry>();
   if (!entry) {
     return std::nullopt;
   }
@@ -274,7 +283,7 @@ std::optional<double> Libraries::node_seconds(
   }
   const double seconds = read_seconds(seconds_text(*measured));
   if (cache_) {
-    cache_->store(cache_key(std::string(cached_node) + key), {.choice = {}, .seconds = seconds});
+    cache_->store(node_cache_key(key), {.choice = {}, .seconds = seconds});
   }
   ++counts_.timed_nodes;
   node_seconds_[key] = seconds;
@@ -348,7 +357,15 @@ Libraries::Counts Libraries::counts() const {
 
 void Libraries::stop_tuning() {
   const std::scoped_lock lock(mutex_);
-  tuner_.reset();
+  drop_tuner();
+}
+
+// The tuner's stream ends with it, so the handle must not keep it.
+void Libraries::drop_tuner() {
+  if (tuner_ != nullptr) {
+    check_cudnn(cudnnSetStream(cudnn_.get(), nullptr), "change its stream");
+    tuner_.reset();
+  }
 }
 
 std::vector<std::string> Libraries::take_notes() {

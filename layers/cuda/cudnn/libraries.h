@@ -29,6 +29,8 @@ struct LibraryOptions {
   bool tune = false;          // time graphs that the cache lacks; needs a device
   // The limit on seconds spent on timing; the remaining graphs are not timed.
   double tune_seconds = std::numeric_limits<double>::infinity();
+  // The version of the program. Times of nodes in the plan cache count for this version alone.
+  std::string build = {};
 };
 
 // The state that the rows of cuDNN and cuBLAS share: the device for which plans are made, the
@@ -115,6 +117,8 @@ class Libraries {
   std::optional<double> known_node_seconds(const std::string& key);
   Limits limits(bool compiled) const;
   std::string cache_key(const std::string& key) const;
+  std::string node_cache_key(const std::string& key) const;
+  void drop_tuner();
 
   Machine machine_;
   LibraryOptions options_;

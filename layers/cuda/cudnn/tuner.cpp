@@ -17,8 +17,8 @@ double Tuner::seconds_of(const Plan& plan, std::span<void* const> pointers, std:
   return timer_.seconds_of([&] { plan.run(handle_, arguments, pointers, workspace); });
 }
 
-std::optional<std::vector<Buffer>> Tuner::operands_of(const OperationGraph& graph,
-                                                      std::size_t workspace) {
+std::optional<std::vector<Buffer>> Tuner::memory_of(const OperationGraph& graph,
+                                                    std::size_t workspace) try {
   std::vector<TensorDesc> stored;
   std::size_t all = workspace;
   for (const OperationGraph::Id id : graph.in_memory()) {
@@ -32,11 +32,14 @@ std::optional<std::vector<Buffer>> Tuner::operands_of(const OperationGraph& grap
   if (all > timer_.device().memory_bytes()) {
     return std::nullopt;
   }
-  std::vector<Buffer> operands;
+  std::vector<Buffer> memory;
   for (const TensorDesc& desc : stored) {
-    operands.push_back(timer_.filled(desc.extent(), desc.type));
+    memory.push_back(timer_.filled(desc.extent(), desc.type));
   }
-  return operands;
+  memory.push_back(timer_.device().allocate(workspace));
+  return memory;
+} catch (const DoesNotFit&) {  // the driver rounds allocations up, and loads code of engines
+  return std::nullopt;
 }
 
 std::optional<Tuner::Timed> Tuner::fastest(const NativeGraph& graph,
@@ -45,21 +48,22 @@ std::optional<Tuner::Timed> Tuner::fastest(const NativeGraph& graph,
   for (const Choice& choice : choices) {
     largest = std::max(largest, choice.workspace);
   }
-  const auto operands = operands_of(graph.operations(), largest);
-  if (!operands) {
+  const auto memory = memory_of(graph.operations(), largest);
+  if (!memory) {
     return std::nullopt;
   }
   std::vector<void*> pointers;
-  for (const Buffer& operand : *operands) {
-    pointers.push_back(operand.data());
+  for (const Buffer& buffer : *memory) {
+    pointers.push_back(buffer.data());
   }
-  const Buffer workspace = timer_.device().allocate(largest);
+  auto* const workspace = static_cast<std::byte*>(pointers.back());
+  pointers.pop_back();
   std::optional<Timed> best;
   std::string refused;
   for (const Choice& choice : choices) {
     try {
       const Plan plan(graph, choice);
-      const double seconds = seconds_of(plan, pointers, workspace.data());
+      const double seconds = seconds_of(plan, pointers, workspace);
       if (!best || seconds < best->seconds) {
         best = Timed{choice, seconds};
       }

@@ -25,10 +25,9 @@ class Tuner {
   std::optional<Timed> fastest(const NativeGraph& graph, std::span<const Choice> choices);
 
  private:
-  // Returns filled device buffers for the stored tensors of a graph; nothing if they do not fit the
-  // device together with the workspace.
-  std::optional<std::vector<Buffer>> operands_of(const OperationGraph& graph,
-                                                 std::size_t workspace);
+  // Returns filled device buffers for the stored tensors of a graph, then one of so many bytes for
+  // the workspace; nothing if they do not fit the device.
+  std::optional<std::vector<Buffer>> memory_of(const OperationGraph& graph, std::size_t workspace);
   double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);
 
   DeviceTimer timer_;

@@ -3,6 +3,7 @@
 
 #include "layers/cuda/cudnn/libraries.h"
 
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
@@ -66,6 +67,26 @@ TEST_F(LiveLibraries, MeasureANodeOnceAndRememberItAsTheCacheDoes) {
   EXPECT_EQ(measured, 1);
   const auto nothing = [] { return std::optional<double>(); };
   EXPECT_EQ(libraries->node_seconds("a node that does not fit", nothing), std::nullopt);
+}
+
+// Nodes run kernels of ours, which another build may have changed.
+TEST_F(LiveLibraries, MeasureNodesAgainForAnotherBuildOfTheProgram) {
+  const auto taking = [](double seconds) { return [seconds] { return std::optional(seconds); }; };
+  make({.tune = true, .build = "one"})->node_seconds("a node", taking(2e-5));
+  EXPECT_EQ(make({.tune = true, .build = "two"})->node_seconds("a node", taking(3e-5)), 3e-5);
+  EXPECT_EQ(make({.tune = true, .build = "one"})->node_seconds("a node", taking(9)), 2e-5);
+}
+
+TEST_F(LiveLibraries, TakeTheFirstEngineWhereNoneRunsWhileTuning) {
+  setenv("CNN_EMULATED_REFUSING_ENGINE", "all", 1);
+  const auto libraries = make({.tune = true});
+  EXPECT_TRUE(libraries->choose("a convolution", build_convolution));
+  unsetenv("CNN_EMULATED_REFUSING_ENGINE");
+  EXPECT_EQ(libraries->counts().tuned, 0U);
+  EXPECT_EQ(libraries->counts().guessed, 1U);
+  EXPECT_THAT(libraries->take_notes(),
+              testing::ElementsAre(
+                  AllOf(HasSubstr("a convolution is not tuned"), HasSubstr("refuses to run"))));
 }
 
 TEST_F(LiveLibraries, MeasureNoNodeWithoutTuningOrAfterItsSeconds) {

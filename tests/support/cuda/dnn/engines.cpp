@@ -69,10 +69,10 @@ std::string why_unsupported(const Engine& engine, const Graph& graph) {
 }
 
 std::string why_refused(const Engine& engine) {
-  const char* const refusing = std::getenv("CNN_EMULATED_REFUSING_ENGINE");
-  return refusing != nullptr && std::to_string(engine.index) == refusing
-             ? "engine " + std::to_string(engine.index) + " refuses to run"
-             : "";
+  const char* const set = std::getenv("CNN_EMULATED_REFUSING_ENGINE");
+  const std::string refusing = set == nullptr ? "" : set;
+  const std::string index = std::to_string(engine.index);
+  return refusing == "all" || refusing == index ? "engine " + index + " refuses to run" : "";
 }
 
 bool engines_wait() { return std::getenv("CNN_EMULATED_WAITING_ENGINES") != nullptr; }

@@ -28,7 +28,7 @@ const Engine& engine_at(std::int64_t index);
 std::string why_unsupported(const Engine& engine, const Graph& graph);
 
 // Returns why an engine refuses to run its plan, or "" if it runs. The engine that
-// CNN_EMULATED_REFUSING_ENGINE names refuses every plan.
+// CNN_EMULATED_REFUSING_ENGINE names refuses every plan; "all": every engine does.
 std::string why_refused(const Engine& engine);
 
 // Returns whether engines wait for their stream, which a capture forbids.
