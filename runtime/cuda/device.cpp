@@ -114,6 +114,8 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), clock_(std::make_shared
   facts_ = read_facts(ordinal);
   const std::string refused = why_unsupported(facts_.name, facts_.major, facts_.minor);
   check(refused.empty(), refused);
+  const std::string lacking = why_not_built_for(facts_.major, facts_.minor, built_architectures());
+  check(lacking.empty(), facts_.name + ": " + lacking);
 }
 
 void CudaDevice::select() const { check(cudaSetDevice(ordinal_)); }

@@ -9,6 +9,10 @@ namespace {
 
 constexpr int lowest_major = 8;  // first with bf16 and the tensor cores of cuDNN's bf16 engines
 
+std::string option_for(int major, int minor) {
+  return "-DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(10 * major + minor);
+}
+
 }  // namespace
 
 std::string version_text(int version) {
@@ -39,6 +43,16 @@ std::string why_unsupported(const std::string& device, int major, int minor) {
          "--device=cpu";
 }
 
+std::string why_not_built_for(int major, int minor, std::span<const int> built_for) {
+  const auto is_newer = [=](int built) { return built > 100 * major + 10 * minor; };
+  if (built_for.empty() || !std::ranges::all_of(built_for, is_newer)) {
+    return "";
+  }
+  return "this program has kernels for newer cards only, and none for compute capability " +
+         std::to_string(major) + "." + std::to_string(minor) + ": build it with " +
+         option_for(major, minor) + ", or choose --device=cpu";
+}
+
 std::string compilation_note(int major, int minor, std::span<const int> built_for) {
   // Machine code runs on later minor versions of the same major version.
   const auto fits = [=](int built) { return built / 100 == major && built % 100 <= 10 * minor; };
@@ -48,9 +62,8 @@ std::string compilation_note(int major, int minor, std::span<const int> built_fo
   return "kernels: this program has none for compute capability " + std::to_string(major) + "." +
          std::to_string(minor) +
          ", so the driver compiles ours from PTX when they are first used: the first start takes "
-         "longer, and they may be slower than those of a build for this card "
-         "(-DCMAKE_CUDA_ARCHITECTURES=" +
-         std::to_string(10 * major + minor) + ")";
+         "longer, and they may be slower than those of a build for this card (" +
+         option_for(major, minor) + ")";
 }
 
 }  // namespace cnn::cuda

@@ -19,6 +19,10 @@ std::string why_no_device(cudaError_t status, int driver, int runtime);
 // Returns one sentence if this program does not support the compute capability, else an empty text.
 std::string why_unsupported(const std::string& device, int major, int minor);
 
+// Returns one sentence if nothing of this program runs on the compute capability, because machine
+// code and PTX are of newer ones, else an empty text. built_for: as below.
+std::string why_not_built_for(int major, int minor, std::span<const int> built_for);
+
 // Returns a note for the user if the driver must compile our kernels from PTX, because the program
 // has no machine code for the compute capability, else an empty text. built_for: the architectures
 // of the program's machine code and PTX.

@@ -2,8 +2,8 @@
 set(CNN_CUDA AUTO CACHE STRING "CUDA backend: AUTO (where nvcc of CUDA 12 or newer and cuDNN 9 are found), ON or OFF")
 set(CNN_CUDA_LEAST 12.0)  # C++20 in kernels
 
-# The architectures of the cards that are here, as far as nvcc and our kernels know them. Where there are none, the oldest
-# alone, which the driver of a newer card compiles further: no source depends on the architecture.
+# The architectures of the cards that are here, as far as nvcc and our kernels know them, and PTX of the oldest, which the
+# driver of any other card compiles further: no source depends on the architecture. Without cards the oldest alone.
 function(cnn_cards_architectures out)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE cards ERROR_QUIET)
   execute_process(COMMAND ${CNN_NVCC} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
@@ -12,8 +12,8 @@ function(cnn_cards_architectures out)
   set(architectures 80)
   foreach(card IN LISTS cards)
     if(NOT card LESS 80 AND known MATCHES "sm_${card}\n")
-      list(REMOVE_ITEM architectures 80 ${card}-real)
-      list(APPEND architectures ${card}-real)
+      list(REMOVE_ITEM architectures 80 80-virtual ${card}-real)
+      list(APPEND architectures 80-virtual ${card}-real)
     endif()
   endforeach()
   set(${out} ${architectures} PARENT_SCOPE)

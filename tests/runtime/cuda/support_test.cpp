@@ -42,7 +42,15 @@ TEST(Support, SaysThatTheDriverCompilesWhereThereIsNoMachineCode) {
   for (const auto& [major, minor] : {std::pair{8, 0}, {8, 6}, {8, 9}, {9, 0}}) {
     EXPECT_THAT(compilation_note(major, minor, built), IsEmpty()) << major << '.' << minor;
   }
-  EXPECT_THAT(compilation_note(8, 0, std::array{860}), HasSubstr("8.0"));
+}
+
+TEST(Support, RefusesACardThatIsOlderThanAllOfTheCode) {
+  EXPECT_THAT(why_not_built_for(8, 0, std::array{860, 900}),
+              AllOf(HasSubstr("compute capability 8.0"), HasSubstr("CMAKE_CUDA_ARCHITECTURES=80"),
+                    HasSubstr("--device=cpu")));
+  EXPECT_THAT(why_not_built_for(8, 6, std::array{860, 900}), IsEmpty());
+  EXPECT_THAT(why_not_built_for(8, 9, std::array{800}), IsEmpty());
+  EXPECT_THAT(why_not_built_for(8, 0, {}), IsEmpty()) << "a build that does not know";
 }
 
 TEST(Support, KnowsWhatItWasBuiltFor) { EXPECT_FALSE(built_architectures().empty()); }
