@@ -284,8 +284,10 @@ Backend make(const Config& config) {
       .text = memory_text()};
   add_speeds(config, *device, backend);
   add_telemetry(backend, device->facts());
+  const std::int64_t cache_bytes = device->facts().cache_bytes;
   backend.device = std::move(device);
   backend.ceiling_work = {.matrix_side = 6144, .images = 256};
+  backend.processors.caches = {cache_bytes};
   backend.steps = step_options(config);
   std::ranges::copy(step_notes(backend.steps), std::back_inserter(backend.notes));
   return backend;

@@ -19,6 +19,7 @@ constexpr Rates rates[]{{.capability = 60, .f32 = 64, .tf32 = 0, .half = 128},
                         {.capability = 86, .f32 = 128, .tf32 = 128, .half = 256},
                         {.capability = 89, .f32 = 128, .tf32 = 256, .half = 512},
                         {.capability = 90, .f32 = 128, .tf32 = 1024, .half = 2048},
+                        {.capability = 100, .f32 = 128, .tf32 = 2048, .half = 4096},
                         {.capability = 120, .f32 = 128, .tf32 = 256, .half = 512}};
 
 bool has_word(std::string_view text, std::string_view word) {
@@ -63,12 +64,15 @@ Ceilings expected_ceilings(cuda::CudaDevice& device, Precision precision) {
   ceilings.flops_per_second = usual_part * peak_flops(device.facts(), arithmetic.products);
   ceilings.bytes_per_second = peak_flops(device.facts(), "f32") / flops_for_each_byte;
   if (model) {
-    ceilings.flops_per_second = model->has_tf32() || arithmetic.products == "f32"
-                                    ? model->efficiency.products * model->flops(precision)
-                                    : ceilings.flops_per_second;
+    // A part of a card, or its PCIe variant, has the name of the model and fewer multiprocessors.
+    if (model->has_tf32() || arithmetic.products == "f32") {
+      ceilings.flops_per_second =
+          std::min(ceilings.flops_per_second, model->efficiency.products * model->flops(precision));
+    }
     ceilings.bytes_per_second = model->efficiency.bytes * model->bandwidth;
   }
-  ceilings.bytes_per_second = measure_memory_speed(device).value_or(ceilings.bytes_per_second);
+  ceilings.bytes_per_second =
+      measure_memory_speed(device, device.facts().cache_bytes).value_or(ceilings.bytes_per_second);
   return ceilings;
 }
 

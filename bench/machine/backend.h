@@ -120,11 +120,12 @@ struct KernelTuning {
   std::function<std::vector<std::string>()> take_notes;
 };
 
-// The processors that compute; none if another device does.
+// The processors that compute; no threads and cpus if another device does.
 struct ComputeProcessors {
   std::int64_t threads = 0;
   std::vector<int> cpus;
-  std::vector<std::int64_t> caches;  // bytes of each level over all processors; smallest first
+  // Bytes of each level that all of them, or all of the other device, share; smallest first.
+  std::vector<std::int64_t> caches;
 };
 
 // The amount of work that reaches a device's peak rates, since it fills the device.

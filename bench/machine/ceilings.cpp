@@ -190,13 +190,19 @@ class Measurement {
   }
 
   double read_speed(std::int64_t set, double budget) {
-    constexpr std::int64_t columns = 1024;
-    const auto bytes_of_row = columns * static_cast<std::int64_t>(sizeof(float));
-    const std::int64_t rows = std::max<std::int64_t>(set / bytes_of_row, 1);
     const layers::Dense op({.bias = false, .relu = false});
-    Bench bench(backend_, op, {{Shape{1, rows}, compute_}, {Shape{rows, columns}, DataType::f32}},
-                Layout::nchw);
+    // The kernel may take weights of a smaller type, so that as many bytes need more rows.
+    const std::int64_t some = 16;
+    const double row = Bench(backend_, op, weights_of(some), Layout::nchw).input_bytes(1) / some;
+    const auto rows = static_cast<std::int64_t>(static_cast<double>(set) / row);
+    Bench bench(backend_, op, weights_of(std::max(rows, some)), Layout::nchw);
     return bench.input_bytes(1) / seconds(bench, budget);
+  }
+
+  // Returns the operands of a product of one row with weights of so many rows.
+  std::vector<TensorDesc> weights_of(std::int64_t rows) const {
+    constexpr std::int64_t columns = 1024;
+    return {{Shape{1, rows}, compute_}, {Shape{rows, columns}, DataType::f32}};
   }
 
   const Backend& backend_;

@@ -63,18 +63,20 @@ std::optional<Link> measure_link(Device& device) {
   }
 }
 
-std::optional<double> measure_memory_speed(Device& device) {
+std::optional<double> measure_memory_speed(Device& device, std::int64_t cache_bytes) {
   try {
     constexpr int copies = 4;
-    const Buffer from = device.allocate(bytes), to = device.allocate(bytes);
+    const std::size_t far_more = 4 * static_cast<std::size_t>(cache_bytes);
+    const std::size_t copied = std::max(bytes, far_more);
+    const Buffer from = device.allocate(copied), to = device.allocate(copied);
     const auto stream = device.make_stream(Lane::compute);
     const double seconds = best_seconds([&] {
       for (int copy = 0; copy < copies; ++copy) {
-        stream->copy(to.data(), from.data(), bytes);
+        stream->copy(to.data(), from.data(), copied);
       }
       stream->synchronize();
     });
-    return 2.0 * copies * static_cast<double>(bytes) / seconds;
+    return 2.0 * copies * static_cast<double>(copied) / seconds;
   } catch (const DoesNotFit&) {
     return std::nullopt;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "bench/machine/backend.h"
@@ -11,8 +12,8 @@ namespace cnn::bench {
 // not slow each other down. Nothing: too little memory for the measurement.
 std::optional<Link> measure_link(Device& device);
 
-// Returns bytes read plus written per second by copies within device memory. Nothing: too little
-// memory.
-std::optional<double> measure_memory_speed(Device& device);
+// Returns bytes read plus written per second by copies within the memory of a device whose largest
+// cache has so many bytes. Nothing: too little memory.
+std::optional<double> measure_memory_speed(Device& device, std::int64_t cache_bytes);
 
 }  // namespace cnn::bench

@@ -32,6 +32,7 @@ DeviceFacts read_facts(int ordinal) {
           .memory_bytes = properties.totalGlobalMem,
           .clock_khz = attribute(cudaDevAttrClockRate),
           .memory_clock_khz = attribute(cudaDevAttrMemoryClockRate),
+          .cache_bytes = attribute(cudaDevAttrL2CacheSize),
           .pci_bus_id = bus_id_of(ordinal),
           .uuid = uuid_text(properties.uuid)};
 }

@@ -25,6 +25,7 @@ struct DeviceFacts {
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;             // total, whether free or not
   int clock_khz = 0, memory_clock_khz = 0;  // maximum clocks
+  std::int64_t cache_bytes = 0;             // of the second-level cache, which is the last one
   std::string pci_bus_id;                   // "0000:1b:00.0"
   std::string uuid;                         // of the device, or of the MIG instance
 };

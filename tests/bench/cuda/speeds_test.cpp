@@ -28,6 +28,10 @@ TEST(PeakFlops, AreThoseThatArePublished) {
   EXPECT_NEAR(peak_flops(h100, "f32") / 1e12, 67, 1);
   EXPECT_NEAR(peak_flops(h100, "f16") / 1e12, 989 * 1.98 / 1.83, 5);
   EXPECT_EQ(peak_flops(h100, "bf16"), 2 * peak_flops(h100, "tf32"));
+  // 2.25 PFLOP/s in bf16 for a B200 at 1.85 GHz.
+  const cuda::DeviceFacts b200{
+      .name = {}, .major = 10, .minor = 0, .multiprocessors = 148, .clock_khz = 1850000};
+  EXPECT_NEAR(peak_flops(b200, "bf16") / 1e12, 2250, 15);
   const cuda::DeviceFacts p100{
       .name = {}, .major = 6, .minor = 0, .multiprocessors = 56, .clock_khz = 1480000};
   EXPECT_NEAR(peak_flops(p100, "tf32") / 1e12, 10.6, 0.1);

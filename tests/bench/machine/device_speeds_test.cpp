@@ -31,12 +31,19 @@ TEST(MeasureLink, FindsThatDirectionsShareABus) {
 TEST(MeasureLink, IsNothingWhereMemoryIsShort) {
   CpuDevice device(CpuOptions{.memory_limit = std::size_t{1} << 20U});
   EXPECT_FALSE(measure_link(device));
-  EXPECT_FALSE(measure_memory_speed(device));
+  EXPECT_FALSE(measure_memory_speed(device, 0));
 }
 
 TEST(MeasureMemorySpeed, CountsWhatIsReadAndWritten) {
   CpuDevice device;
-  EXPECT_GT(measure_memory_speed(device).value_or(0), 1e7);
+  EXPECT_GT(measure_memory_speed(device, 0).value_or(0), 1e7);
+}
+
+// Two buffers of 64 MiB fit in this memory, but not two that are far larger than the cache.
+TEST(MeasureMemorySpeed, CopiesFarMoreThanACacheHolds) {
+  CpuDevice device(CpuOptions{.memory_limit = std::size_t{160} << 20U});
+  EXPECT_TRUE(measure_memory_speed(device, 1 << 20));
+  EXPECT_FALSE(measure_memory_speed(device, 32 << 20));
 }
 
 }  // namespace

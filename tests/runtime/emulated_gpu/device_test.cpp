@@ -48,6 +48,7 @@ TEST(DescribedDevice, HasTheAttributesOfItsFile) {
   EXPECT_EQ(facts.multiprocessors, 7);
   EXPECT_EQ(facts.clock_khz, 1'500'000);
   EXPECT_EQ(facts.memory_clock_khz, 900'000);
+  EXPECT_EQ(facts.cache_bytes, 1 << 20);
   int blocks = 0;
   const auto resident = [&blocks](int threads, std::size_t shared_bytes) {
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nullptr, threads, shared_bytes);

@@ -73,7 +73,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   const std::map<cudaDeviceAttr, int> known{
       {cudaDevAttrMultiProcessorCount, machine.multiprocessors},
       {cudaDevAttrClockRate, machine.clock_khz},
-      {cudaDevAttrMemoryClockRate, machine.memory_clock_khz}};
+      {cudaDevAttrMemoryClockRate, machine.memory_clock_khz},
+      {cudaDevAttrL2CacheSize, machine.cache_bytes}};
   const auto found = known.find(attribute);
   if (!cnn::tests::emulated::is_device(device)) {
     return returned(cudaErrorInvalidDevice);

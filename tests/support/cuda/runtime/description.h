@@ -11,6 +11,7 @@ struct Description {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int clock_khz = 0, memory_clock_khz = 0;
+  int cache_bytes = 1 << 20;  // small: the memory of an emulated device may be
   int threads_per_block = 0, threads_per_multiprocessor = 0, blocks_per_multiprocessor = 0;
   int registers_per_multiprocessor = 0;
   // Bytes of shared memory per block: the default and the largest that a kernel may request.
