@@ -1,5 +1,7 @@
 #include "allreduce/multiplexed_transport.h"
 
+#include <algorithm>
+
 namespace cnn::allreduce {
 
 std::size_t MultiplexedTransport::channels() const {
@@ -35,8 +37,25 @@ bool MultiplexedTransport::received(int from, std::size_t channel) {
   return processes_.received(process_of(from), between(channel, from, local_rank_));
 }
 
-bool MultiplexedTransport::arrived(std::span<const int> /*group*/, std::size_t /*channel*/) {
-  throw Error("ranks that do not share memory have no barriers; they exchange messages");
+// The processes count the barriers of a channel, so both ranks of a pair must take the same one.
+std::size_t MultiplexedTransport::barrier_channel(std::size_t channel, int other) const {
+  return between(channel, std::min(rank(), other), std::max(rank(), other));
+}
+
+void MultiplexedTransport::arrive(std::span<const int> group, std::size_t channel) {
+  for (const int other : group) {
+    const int process = process_of(other);
+    if (other != rank()) {
+      processes_.arrive({&process, 1}, barrier_channel(channel, other));
+    }
+  }
+}
+
+bool MultiplexedTransport::arrived(std::span<const int> group, std::size_t channel) {
+  return std::ranges::all_of(group, [&](int other) {
+    const int process = process_of(other);
+    return other == rank() || processes_.arrived({&process, 1}, barrier_channel(channel, other));
+  });
 }
 
 void MultiplexedTransport::idle(int waits_for) {

@@ -9,9 +9,9 @@
 
 namespace cnn::allreduce {
 
-// Multiplexes the messages of the ranks that are threads of one process over one transport between
-// processes: any two ranks have channels of their own there. Ranks are numbered process by process.
-// It has no barriers, because ranks that need them share memory.
+// Multiplexes the messages and barriers of the ranks that are threads of one process over one
+// transport between processes: any two ranks have channels of their own there. Ranks are numbered
+// process by process. It reaches the ranks of other processes alone; those of one share memory.
 class MultiplexedTransport final : public Transport {
  public:
   // each: the ranks of every process; this is number `local_rank` of its own. processes: its
@@ -33,7 +33,7 @@ class MultiplexedTransport final : public Transport {
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override;
   bool received(int from, std::size_t channel) override;
-  void arrive(std::span<const int> /*group*/, std::size_t /*channel*/) override {}
+  void arrive(std::span<const int> group, std::size_t channel) override;
   bool arrived(std::span<const int> group, std::size_t channel) override;
   void idle(int waits_for) override;
   void busy() override;
@@ -43,6 +43,8 @@ class MultiplexedTransport final : public Transport {
   int process_of(int rank) const { return rank / each_; }
   // Returns the channel of the processes for messages from one rank to another.
   std::size_t between(std::size_t channel, int from, int to) const;
+  // Returns the channel of the processes for the barriers of this rank and another one.
+  std::size_t barrier_channel(std::size_t channel, int other) const;
 
   Transport& processes_;
   std::mutex& mutex_;

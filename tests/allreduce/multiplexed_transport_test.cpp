@@ -1,5 +1,6 @@
 #include "allreduce/multiplexed_transport.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <gtest/gtest.h>
@@ -7,8 +8,6 @@
 #include <set>
 #include <tuple>
 #include <vector>
-
-#include "tests/support/error_of.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -35,13 +34,22 @@ class NotingTransport final : public Transport {
   bool received(int from, std::size_t channel) override {
     return receives.back() == Message(from, channel);
   }
-  void arrive(std::span<const int> /*group*/, std::size_t /*channel*/) override {}
-  bool arrived(std::span<const int> /*group*/, std::size_t /*channel*/) override { return true; }
+  void arrive(std::span<const int> group, std::size_t channel) override {
+    for (const int process : group) {
+      arrivals.emplace_back(process, channel);
+    }
+  }
+  bool arrived(std::span<const int> group, std::size_t channel) override {
+    return std::ranges::all_of(group, [&](int process) {
+      return std::ranges::find(peer_arrivals, Message(process, channel)) != peer_arrivals.end();
+    });
+  }
   void idle(int waits_for) override { awaited.push_back(waits_for); }
   void busy() override {}
   void leave(std::optional<int> /*lost*/) override {}
 
-  std::vector<Message> sends, receives;
+  std::vector<Message> sends, receives, arrivals;
+  std::vector<Message> peer_arrivals;  // set by a test: processes that have arrived
   std::vector<int> awaited;
 
  private:
@@ -107,12 +115,34 @@ TEST(MultiplexedTransport, WaitsForTheProcessOfARank) {
   EXPECT_EQ(processes.awaited, (std::vector<int>{2, any_rank}));
 }
 
-TEST(MultiplexedTransport, HasNeitherBarriersNorMemoryOfPeers) {
+TEST(MultiplexedTransport, GivesEachPairOfRanksABarrierOfItsOwn) {
+  NotingTransport lower(0), upper(1);
+  std::mutex mutex;
+  std::set<NotingTransport::Message> used;
+  for (int a = 0; a < ranks_per_process; ++a) {
+    for (int b = ranks_per_process; b < 2 * ranks_per_process; ++b) {
+      MultiplexedTransport one(lower, mutex, a, ranks_per_process),
+          other(upper, mutex, b - ranks_per_process, ranks_per_process);
+      const std::vector<int> both{a, b};
+      one.arrive(both, 3);
+      EXPECT_FALSE(other.arrived(both, 3)) << a << " and " << b;
+      upper.peer_arrivals.emplace_back(0, std::get<1>(lower.arrivals.back()));
+      EXPECT_TRUE(other.arrived(both, 3)) << a << " and " << b;
+      other.arrive(both, 3);
+      EXPECT_EQ(std::get<0>(lower.arrivals.back()), 1);
+      EXPECT_EQ(upper.arrivals.back(),
+                NotingTransport::Message(0, std::get<1>(lower.arrivals.back())));
+      used.insert(upper.arrivals.back());
+    }
+  }
+  EXPECT_EQ(used.size(), 4U);
+  EXPECT_EQ(lower.arrivals.size(), 4U) << "no rank sends itself an arrival";
+}
+
+TEST(MultiplexedTransport, AddressesNoMemoryOfPeers) {
   NotingTransport processes(0);
   std::mutex mutex;
   MultiplexedTransport transport(processes, mutex, 1, ranks_per_process);
-  EXPECT_EQ(tests::error_of([&] { transport.arrived({}, 0); }),
-            "ranks that do not share memory have no barriers; they exchange messages");
   std::byte own{};
   EXPECT_EQ(transport.peer_address(0, &own), nullptr);
   EXPECT_EQ(transport.peer_address(1, &own), &own);

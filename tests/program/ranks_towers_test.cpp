@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,16 @@ TEST_F(TowersOfProcesses, HaveTheBitsOfTowersWithMessages) {
   const RankTraining mixed = train_towers(2, 2, apart);
   EXPECT_EQ(mixed.weights, towers.weights) << mixed.run.err;
   EXPECT_EQ(mixed.hashes().size(), 1U);
+}
+
+// Measuring the links sends signals to ranks of another process, which have no memory in common.
+TEST_F(TowersOfProcesses, MeasureTheLinksBetweenProcessesThatShareNoMemory) {
+  const Finished run =
+      run_ranks(2, {"--model=trivial", "--batch_size=2", "--num_batches=2", "--num_gpus=2",
+                    "--num_warmup_batches=1", "--num_intra_threads=1", "--nomeasure_ceilings",
+                    "--variable_update=replicated", "--comm_transport=mpi"});
+  EXPECT_EQ(codes_of(run), (std::map<int, int>{{0, 0}, {1, 0}})) << run.err;
+  EXPECT_EQ(times_in(run.err, "comm: limits: "), 1U) << run.err;
 }
 
 TEST_F(TowersOfProcesses, NameTheProcessThatDies) {
