@@ -164,8 +164,8 @@ bool can(const Algorithm& row, const Topology& topology, const Options& options)
 }
 
 // Returns the one grid that is used for every link speed and size if the sums have an order, as the
-// bits depend on the dimensions (unless all are powers of two in a tree). Hosts form one dimension
-// or a few of about the same size, and the ranks of a host another. Empty: no grid.
+// bits depend on the dimensions (unless all are powers of two in a tree of f32). Hosts form one
+// dimension or a few of about the same size, and the ranks of a host another. Empty: no grid.
 std::vector<int> dims_for_order(const Topology& topology) {
   const int inside = ranks_each(topology);
   if (topology.ranks() == inside || (inside == 1 && topology.ranks() <= widest)) {
@@ -191,7 +191,8 @@ bool keeps_bits(const Candidate& candidate, const Topology& topology,
            ((candidate.algorithm->ordered || candidate.algorithm->serial) &&
             !candidate.algorithm->grid);
   }
-  const bool pairs = requirements.order == Order::tree &&
+  // A 16-bit wire rounds the partial sums between two dimensions.
+  const bool pairs = requirements.order == Order::tree && requirements.wire == Wire::f32 &&
                      std::has_single_bit(static_cast<unsigned>(topology.ranks()));
   return pairs || candidate.options.dims == dims_for_order(topology);
 }

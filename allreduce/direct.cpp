@@ -10,6 +10,7 @@ void direct_reduce_scatter(PlanBuilder& builder, const Group& group, std::span<c
   if (p == 1) {
     return;
   }
+  builder.round_own(slices[group.self]);
   std::vector<Operand> operands(group.size());
   for (std::ptrdiff_t s = 1; s < p; ++s) {
     builder.send(group.at(s), slices[group.index(s)]);

@@ -152,7 +152,7 @@ class Engine::Resolver {
       part.outputs = into.size();
       part.n = s.n;
       part.pairwise = sum.pairwise;
-      part.round_to = sum.last ? type_of(engine_.plan_.wire) : simd::Type::f32;
+      part.round_to = sum.last || sum.rounds ? type_of(engine_.plan_.wire) : simd::Type::f32;
       engine_.sums_.push_back(part);
       ++result.sums;
     }

@@ -83,9 +83,22 @@ void PlanBuilder::add(Range range, Operand other, bool last) {
 void PlanBuilder::sum(Range range, std::span<const Operand> operands, bool last,
                       std::span<const int> into) {
   used_ = 0;
-  if (range.empty()) {
+  if (!range.empty()) {
+    actions().push_back(sum_of(range, operands, last, into));
+  }
+}
+
+void PlanBuilder::round_own(Range range) {
+  if (range.empty() || options_.order == Order::fast || options_.wire == Wire::f32) {
     return;
   }
+  Sum sum = sum_of(range, std::array{Operand{}}, false, {});
+  sum.rounds = true;
+  actions().push_back(sum);
+}
+
+Sum PlanBuilder::sum_of(Range range, std::span<const Operand> operands, bool last,
+                        std::span<const int> into) {
   Sum sum{range, static_cast<std::uint32_t>(plan_.operands.size()),
           static_cast<std::uint32_t>(operands.size())};
   plan_.operands.insert(plan_.operands.end(), operands.begin(), operands.end());
@@ -94,7 +107,7 @@ void PlanBuilder::sum(Range range, std::span<const Operand> operands, bool last,
   }
   sum.pairwise = options_.order == Order::tree;
   sum.last = last;
-  actions().push_back(sum);
+  return sum;
 }
 
 RankPlan PlanBuilder::finish() && {

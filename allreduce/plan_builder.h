@@ -45,6 +45,9 @@ class PlanBuilder {
   // into: the ranks whose buffers get the result; empty: this one.
   void sum(Range range, std::span<const Operand> operands, bool last,
            std::span<const int> into = {});
+  // Rounds what this rank contributes to a sum as messages round what other ranks do. Does nothing
+  // unless the sums have an order and the wire has 16 bits.
+  void round_own(Range range);
   const Options& options() const { return options_; }
 
   // Returns the plan. Chunks that may run concurrently get separate parts of the scratch.
@@ -52,6 +55,8 @@ class PlanBuilder {
 
  private:
   std::uint32_t group(std::span<const int> ranks);
+  // Returns the sum; its operands are appended to those of the plan.
+  Sum sum_of(Range range, std::span<const Operand> operands, bool last, std::span<const int> into);
   std::vector<Action>& actions() { return plan_.chunks.back().actions; }
 
   const Options& options_;

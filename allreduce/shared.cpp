@@ -36,9 +36,11 @@ RankPlan shared(const Topology& topology, int rank, std::size_t elements, const 
 }
 
 // A rank reads its slice of all buffers and writes only its own buffer. No other rank touches that
-// slice of any buffer before the all-gather, so one barrier in front is enough.
+// slice of any buffer before the all-gather, so one barrier in front is enough. Peers add all
+// slices of this rank's buffer, so all are rounded.
 void shared_reduce_scatter(PlanBuilder& builder, const Group& group, std::span<const Range> slices,
                            bool last) {
+  builder.round_own({slices.front().begin, slices.back().end});
   builder.barrier(group.ranks);
   builder.sum(slices[group.self], buffers_of(group), last);
 }

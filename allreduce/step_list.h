@@ -25,10 +25,14 @@ struct Range {
 // The order in which the contributions to an element are added, which decides the bits of the sum.
 // fast: any order of the algorithm, equal on all ranks. rank: ((x0 + x1) + x2) + ... in each
 // dimension of a grid. tree: pairwise in each dimension, split in the middle, which yields the same
-// bits for all grids whose sizes are powers of two.
+// bits for all grids whose sizes are powers of two, unless a 16-bit wire rounds in between.
 enum class Order : std::uint8_t { fast, rank, tree };
 
-// The type of the elements of messages. Sums are always computed in f32.
+// The type of the elements of messages. Sums are always computed in f32. With Order::fast a rank
+// adds its own contribution as it is, and those of other ranks as messages have rounded them. In
+// the other orders each addition rounds all of its operands, so that the bits of a sum do not
+// depend on which rank adds, nor on whether its contributions come by messages or lie in shared
+// memory.
 enum class Wire : std::uint8_t { f32, bf16, f16 };
 
 // Posts a send of this range of the rank's buffer, which must not change until the next Wait.
@@ -66,6 +70,7 @@ struct Sum {
   // Whether this is the final addition: the result is then scaled to a mean and rounded to the
   // wire's type, so that all ranks get the same bits.
   bool last = false;
+  bool rounds = false;  // whether to round the result of an earlier addition to the wire's type
 };
 using Action = std::variant<Send, Receive, Wait, Barrier, Sum>;
 

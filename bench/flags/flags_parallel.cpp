@@ -190,8 +190,8 @@ constexpr Flag comm_rows[] = {
     {.name = "comm_order",
      .help =
          "order of sums: fast = as the algorithm likes; rank = rank after rank, tree = pairwise: "
-         "the same bits whatever the links do, tree also for all powers of two; fast goes by hosts "
-         "where mpirun has dealt ranks to them one by one, the others by rank",
+         "the same bits whatever the links do, tree in fp32 also for all powers of two; fast goes "
+         "by hosts where mpirun has dealt ranks to them one by one, the others by rank",
      .member = &at<&Config::comm, &CommFlags::order>,
      .no_effect = {alone}},
     {.name = "comm_wire",

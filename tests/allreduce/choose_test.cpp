@@ -100,6 +100,20 @@ TEST(Choice, AllowsAnyTreeWhoseDimensionsArePowersOfTwo) {
   EXPECT_TRUE(flat && grid);
 }
 
+// A 16-bit wire rounds partial sums between dimensions, so that a tree has the bits of its grid.
+TEST(Choice, AllowsOneGridOfATreeWhoseMessagesAreNarrow) {
+  for (const bool peers_memory : {false, true}) {
+    for (const Candidate& candidate : candidates(ranks_on_hosts(4, 2),
+                                                 {.elements = 100'000,
+                                                 .order = Order::tree,
+                                                 .wire = Wire::bf16,
+                                                 .peers_memory = peers_memory},
+                                                 {})) {
+      EXPECT_EQ(candidate.options.dims, (std::vector{2, 4})) << candidate.algorithm->name;
+    }
+  }
+}
+
 TEST(Choice, CutsIntoThePiecesThatAreAskedFor) {
   for (const Candidate& candidate : candidates(
            ranks_on_hosts(1, 2), {.elements = 1000, .peers_memory = true, .pieces = 5}, {})) {

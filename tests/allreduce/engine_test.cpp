@@ -140,6 +140,92 @@ TEST(Engine, GivesTheSameBitsInOrderHoweverItIsDone) {
   }
 }
 
+// Returns the values as a message in that type carries them.
+std::vector<float> rounded(const std::vector<float>& values, simd::Type type) {
+  std::vector<std::uint16_t> narrow(values.size());
+  std::vector<float> result(values.size());
+  simd::plain_loops().narrow(values.data(), narrow.data(), values.size(), type);
+  simd::plain_loops().widen(narrow.data(), result.data(), values.size(), type);
+  return result;
+}
+
+// Returns the sums of the values of all ranks, each rounded before and after it is added.
+std::vector<float> rounded_sums(std::vector<std::vector<float>> values, Order order,
+                                simd::Type type) {
+  for (std::vector<float>& of_rank : values) {
+    of_rank = rounded(of_rank, type);
+  }
+  std::vector<float> sums(values.front().size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    std::vector<float> column;
+    for (const std::vector<float>& of_rank : values) {
+      column.push_back(of_rank[i]);
+    }
+    sums[i] = sum_in_order(column, order == Order::tree);
+  }
+  return rounded(sums, type);
+}
+
+// The rank that adds an element depends on slices, chunks and the algorithm; the bits must not.
+TEST(Engine, GivesTheSameBitsInOrderByNarrowMessages) {
+  constexpr std::size_t n = 1001;
+  const Topology topology = ranks_on_hosts(1, 4);
+  std::vector<std::vector<float>> x;
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    x.push_back(contribution(rank, n, false));
+  }
+  for (const Order order : {Order::rank, Order::tree}) {
+    for (const Wire wire : {Wire::bf16, Wire::f16}) {
+      const std::vector<float> wanted =
+          rounded_sums(x, order, wire == Wire::bf16 ? simd::Type::bf16 : simd::Type::f16);
+      for (const std::string name : {"direct", "weighted", "shuffle"}) {
+        for (const int chunks : {1, 2, 3, 7}) {
+          const Job job{.algorithm = name,
+                        .elements = n,
+                        .options = {.order = order,
+                                    .wire = wire,
+                                    .chunks = chunks,
+                                    .window = 3,
+                                    .owners = name == "shuffle" ? 2 : 0},
+                        .pieces = 2};
+          EXPECT_EQ(bits(result_of(topology, job)), bits(wanted)) << name << " " << chunks;
+        }
+      }
+    }
+  }
+}
+
+// In a grid, the sums of a dimension are what the ranks contribute to the next one.
+TEST(Engine, RoundsInMemoryWhatMessagesWouldRoundWhereSumsHaveAnOrder) {
+  constexpr std::size_t n = 1001;
+  const Topology topology = ranks_on_hosts(2, 3);
+  for (const Order order : {Order::rank, Order::tree}) {
+    std::vector<std::vector<float>> of_hosts(2, std::vector<float>(n));
+    for (std::size_t host = 0; host < of_hosts.size(); ++host) {
+      for (std::size_t i = 0; i < n; ++i) {
+        std::vector<float> column;
+        for (int rank = 0; rank < 3; ++rank) {
+          const std::vector<float> x = contribution(static_cast<int>(host) * 3 + rank, n, false);
+          column.push_back(rounded({x[i]}, simd::Type::bf16)[0]);
+        }
+        of_hosts[host][i] = sum_in_order(column, order == Order::tree);
+      }
+    }
+    const std::vector<float> wanted = rounded_sums(of_hosts, order, simd::Type::bf16);
+    for (const std::string name : {"grid_of_direct", "shared_direct"}) {
+      for (const int chunks : {1, 2, 5}) {
+        const Job job{
+            .algorithm = name,
+            .elements = n,
+            .options = {.order = order, .wire = Wire::bf16, .dims = {3, 2}, .chunks = chunks},
+            .pieces = 2,
+            .times = 2};
+        EXPECT_EQ(bits(result_of(topology, job)), bits(wanted)) << name << " " << chunks;
+      }
+    }
+  }
+}
+
 // Returns the root mean square of the error, relative to that of the values.
 double relative_error(const std::vector<float>& is, const std::vector<float>& right) {
   double error = 0, size = 0;
