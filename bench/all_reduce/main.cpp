@@ -8,6 +8,7 @@
 
 #include "bench/all_reduce/benchmark.h"
 #include "bench/all_reduce/options.h"
+#include "bench/flags/config_json.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/flags.h"
 #include "bench/flags/help.h"
@@ -18,9 +19,11 @@
 #include "bench/ranks/failure.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
+#include "bench/ranks/rank_consistency.h"
 #include "bench/report/console.h"
 #include "bench/report/exit_code.h"
 #include "bench/report/listing.h"
+#include "bench/report/result_json.h"
 #include "bench/version/build_info.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
@@ -51,12 +54,24 @@ void check_config(const Config& config) {
              "--comm_fault are about: use cnn_benchmarks");
 }
 
-// Runs the reduction and returns the exit status, also after an error.
-int reduce(const ReduceRun& run, cnn::allreduce::World* world,
+// Returns the flags in which ranks must not differ, or they would make different reductions and
+// wait for one another.
+std::string flags_text(const CommandLine& line, const ReduceOptions& options) {
+  RunIdentity identity{.version = std::string(build_version()),
+                       .config = config_json(line.settings)};
+  if (build_commit()) {
+    identity.commit = std::string(*build_commit());
+  }
+  return description(identity, "all_reduce_benchmark") + compared_text(options);
+}
+
+// Runs the reduction and returns the exit status, also after an error. flags: see flags_text().
+int reduce(const ReduceRun& run, const std::string& flags, cnn::allreduce::World* world,
            const std::vector<BackendKind>& backends) {
   const auto make = [&](const Config& config) { return make_backend(config, backends); };
   try {
     if (world != nullptr) {
+      check_equal_on_all_ranks(*world, flags);
       const int status = run_reductions(run, make, *world);
       world->finish();
       return status;
@@ -141,8 +156,8 @@ int run(const std::vector<std::string>& words, Console& console) {
     console.print(title);
   }
   Interruption interruption(console);
-  const int status =
-      reduce({line.config, request->options, console, interruption}, world.get(), backends);
+  const int status = reduce({line.config, request->options, console, interruption},
+                            flags_text(line, request->options), world.get(), backends);
   if (const std::optional<int> signal = interruption.signal(); signal && status == 0) {
     end_by_signal(*signal);
   }

@@ -166,6 +166,18 @@ ReduceOptions parse_reduce_options(std::span<const std::string> words) {
   return options;
 }
 
+std::string compared_text(const ReduceOptions& options) {
+  const auto bytes = [](const std::optional<std::size_t>& size) {
+    return size ? std::to_string(*size) : std::string("not set");
+  };
+  return fmt::format(
+      "-b {}\n-e {}\n-f {}\n-i {}\n-n {}\n-w {}\n--iters_per_step={}\n-c {}\n--memcpy={}\n"
+      "--compare={}\n",
+      bytes(options.least), bytes(options.most), options.factor, options.step, options.iterations,
+      options.warm_up, options.per_step, int{options.check}, int{options.copies},
+      options.compare.value_or("nothing"));
+}
+
 std::vector<std::string> reduce_help() {
   std::vector<std::string> lines{
       "all_reduce_benchmark reduces the gradients of --model as often as cnn_benchmarks' flags "

@@ -32,6 +32,9 @@ struct ReduceOptions {
 // Parses the command line. Throws Error that names the wrong word.
 ReduceOptions parse_reduce_options(std::span<const std::string> words);
 
+// Returns a line for each option that must be equal on all ranks: "-n 20".
+std::string compared_text(const ReduceOptions& options);
+
 // Lines of the help on these options.
 std::vector<std::string> reduce_help();
 

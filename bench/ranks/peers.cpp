@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -13,7 +12,6 @@
 #include "bench/ranks/rank_consistency.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_nodes.h"
-#include "layers/initializer.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -26,17 +24,6 @@ struct StepMessage {
   std::uint64_t word = 0;
 };
 static_assert(std::is_trivially_copyable_v<StepMessage>);
-
-// Texts with equal digests count as equal.
-struct Digest {
-  std::uint64_t hash = 0;
-  std::size_t size = 0;
-  bool operator==(const Digest&) const = default;
-};
-
-Digest digest_of(std::string_view text) {
-  return {.hash = layers::fnv1a(text), .size = text.size()};
-}
 
 // The processors of its host that a process may use.
 struct Affinity {
@@ -153,15 +140,7 @@ MemoryLimits Peers::divided_memory(const Backend& backend) {
   return memory;
 }
 
-// Sends whole texts only if they differ, which ends the run.
-void Peers::compare(const std::string& text) {
-  const std::vector<Digest> digests = all_gather(digest_of(text));
-  if (std::ranges::count(digests, digests.front()) == ranks()) {
-    return;
-  }
-  const std::string difference = first_difference(all_gather(text));
-  check(difference.empty(), difference);
-}
+void Peers::compare(const std::string& text) { check_equal_on_all_ranks(world_, text); }
 
 RankContext Peers::connect(const Backend& backend) {
   RankContext context{.backend = backend,

@@ -10,7 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "allreduce/all_gather.h"
 #include "layers/all_reduce.h"
+#include "layers/initializer.h"
+#include "runtime/error.h"
 #include "runtime/memory_plan.h"
 
 namespace cnn::bench {
@@ -25,6 +28,17 @@ constexpr std::array<std::string_view, 19> of_one_host{
     "lms_trace",         "output_dir",        "comm_calibration_file",
     "hash_file"};
 
+// Texts with equal digests count as equal.
+struct Digest {
+  std::uint64_t hash = 0;
+  std::size_t size = 0;
+  bool operator==(const Digest&) const = default;
+};
+
+Digest digest_of(std::string_view text) {
+  return {.hash = layers::fnv1a(text), .size = text.size()};
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -36,8 +50,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-std::string description(const RunIdentity& identity) {
-  std::string text = fmt::format("cnn_benchmarks {} {}\n", identity.version,
+std::string description(const RunIdentity& identity, std::string_view program) {
+  std::string text = fmt::format("{} {} {}\n", program, identity.version,
                                  identity.commit.value_or("of unknown commit"));
   for (const auto& [name, value] : identity.config.items()) {
     if (std::ranges::find(of_one_host, name) == of_one_host.end()) {
@@ -90,6 +104,16 @@ std::string first_difference(std::span<const std::string> of_ranks) {
     }
   }
   return {};
+}
+
+// Sends whole texts only if they differ, which ends the run.
+void check_equal_on_all_ranks(allreduce::World& world, const std::string& text) {
+  const std::vector<Digest> digests = allreduce::all_gather(world, digest_of(text));
+  if (std::ranges::count(digests, digests.front()) == world.ranks()) {
+    return;
+  }
+  const std::string difference = first_difference(allreduce::all_gather(world, text));
+  check(difference.empty(), difference);
 }
 
 }  // namespace cnn::bench

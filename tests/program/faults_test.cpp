@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/program/ranks.h"
@@ -208,6 +209,21 @@ TEST_F(RanksWithFaults, SayOnceWhatIsWrongWithTheirFlags) {
     const std::size_t first = run.err.find("--batch_size");
     EXPECT_NE(first, std::string::npos) << run.err;
     EXPECT_EQ(first, run.err.rfind("--batch_size")) << run.err;
+  }
+}
+
+TEST_F(RanksWithFaults, NameTheFlagOfABenchmarkInWhichTheyDiffer) {
+  for (const auto& [flags, line] :
+       {std::pair("-n 50", "rank 0 has -n 5, rank 1 has -n 50: start all ranks with the same"),
+        std::pair("--comm_window=3", "rank 0 has --comm_window=0, rank 1 has --comm_window=3: ")}) {
+    const Environment differing("CNN_TEST_FLAGS_OF_RANK_1", flags);
+    const Finished run =
+        run_ranks_of("all_reduce_benchmark", 2, {"-b", "4K", "-e", "4K", "-n", "5"});
+    EXPECT_NE(run.status, 0);
+    EXPECT_EQ(run.out.find("4096"), std::string::npos) << run.out;
+    EXPECT_NE(run.err.find(line), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find(line), run.err.rfind(line)) << run.err;
+    EXPECT_EQ(run.err.find(" is lost"), std::string::npos) << run.err;
   }
 }
 

@@ -55,7 +55,9 @@ std::vector<std::string> words_for(const std::string& program, int ranks,
       std::to_string(ranks),
       "/bin/sh",
       "-c",
-      "trap : TERM; \"$@\"; code=$?; "
+      "trap : TERM; "
+      "[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || set -- \"$@\" $CNN_TEST_FLAGS_OF_RANK_1; "
+      "\"$@\"; code=$?; "
       "echo \"rank $OMPI_COMM_WORLD_RANK left with $code\" >&2; exit $code",
       "sh",
       program,

@@ -14,7 +14,8 @@ namespace cnn::tests {
 std::string why_no_ranks();
 
 // Runs the program as `ranks` processes of mpirun on the CPU. `err` ends with a line "rank N left
-// with CODE" for each rank.
+// with CODE" for each rank. Rank 1 also gets the words of the environment variable
+// CNN_TEST_FLAGS_OF_RANK_1.
 Finished run_ranks(int ranks, const std::vector<std::string>& flags);
 
 // Runs another program of the same folder in this way.

@@ -54,6 +54,12 @@ TEST(ReduceOptions, HaveNoMoreSizesThanATableShows) {
             10000U);
 }
 
+TEST(ReduceOptions, AreComparedBetweenRanks) {
+  EXPECT_EQ(compared_text({.least = 8, .factor = 1.5, .copies = false, .json = "rows.json"}),
+            "-b 8\n-e not set\n-f 1.5\n-i 0\n-n 20\n-w 5\n--iters_per_step=5\n-c 1\n--memcpy=0\n"
+            "--compare=nothing\n");
+}
+
 TEST(ReduceOptions, AreRefusedByName) {
   EXPECT_THAT(option_error({"-b", "4Q"}), HasSubstr("-b 4Q: must be a number of bytes"));
   EXPECT_THAT(option_error({"-b", "0"}), HasSubstr("-b 0"));
