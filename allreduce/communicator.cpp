@@ -247,7 +247,7 @@ void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::spa
     reduce(bucket, pieces, factor);
   } catch (const PeerLost& lost) {
     throw PeerLost(lost.rank(), std::string(lost.what()) + " | in " + position_in(bucket),
-                   lost.where());
+                   lost.source(), lost.where());
   }
 }
 

@@ -275,10 +275,11 @@ class SharedMemoryTransport final : public Transport {
   std::string name_of(int rank) const { return "rank " + std::to_string(global_rank(rank)); }
 
   // Marks this rank as failed and throws. culprit: a global rank.
-  [[noreturn]] void lost(int culprit, const std::string& why) {
+  [[noreturn]] void lost(int culprit, const std::string& why,
+                         PeerLost::Source source = PeerLost::Source::observed) {
     status(rank_).culprit.store(culprit, std::memory_order_relaxed);
     status(rank_).state.store(RankState::failed, std::memory_order_release);
-    throw PeerLost(culprit, lost_text(culprit) + why + " | seen by " + name_of(rank_));
+    throw PeerLost(culprit, lost_text(culprit) + why + " | seen by " + name_of(rank_), source);
   }
 
   void watch(int rank) {
@@ -318,8 +319,8 @@ class SharedMemoryTransport final : public Transport {
     const bool ended = process && process->ended();
     const RankState state = status(rank).state.load(std::memory_order_acquire);
     if (state == RankState::failed) {
-      lost(status(rank).culprit.load(std::memory_order_relaxed),
-           name_of(rank) + " has given it up");
+      lost(status(rank).culprit.load(std::memory_order_relaxed), name_of(rank) + " has given it up",
+           PeerLost::Source::told);
     }
     if (state == RankState::left) {
       return;

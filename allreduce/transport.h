@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -26,14 +27,20 @@ inline std::string lost_text(int rank) {
 // code 75 (EX_TEMPFAIL), so that a launcher can tell it from a failure of its own.
 class PeerLost : public Error {
  public:
-  PeerLost(int rank, std::string_view what,
+  // How the rank that throws has learned of the failure: it has observed it, or another rank, which
+  // is reported too, has told it.
+  enum class Source : std::uint8_t { observed, told };
+
+  PeerLost(int rank, std::string_view what, Source source = Source::observed,
            std::source_location at = std::source_location::current())
-      : Error(what, at), rank_(rank) {}
+      : Error(what, at), rank_(rank), source_(source) {}
   int rank() const noexcept { return rank_; }  // the failed rank, or any_rank
+  Source source() const noexcept { return source_; }
   int exit_code() const noexcept override { return 75; }
 
  private:
   int rank_;
+  Source source_;
 };
 
 using Bytes = std::span<std::byte>;

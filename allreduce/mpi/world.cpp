@@ -297,7 +297,8 @@ void MpiWorld::throw_if_notified() {
     throw PeerLost(notice->culprit,
                    notice->culprit == notice->origin
                        ? "rank " + std::to_string(notice->origin) + " is lost: " + notice->why
-                       : notice->why);
+                       : notice->why,
+                   PeerLost::Source::told);
   }
 }
 

@@ -92,7 +92,7 @@ void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span
         .phase = "MPI_Allreduce"};
     throw allreduce::PeerLost(
         lost.rank(), fmt::format("{} | in {}", lost.what(), allreduce::position_text(position)),
-        lost.where());
+        lost.source(), lost.where());
   }
   const float* from = joined_.data();
   for (const std::span<float>& piece : pieces) {

@@ -8,14 +8,19 @@ namespace cnn::bench {
 
 void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr first;
+  bool observed = false;
   for (const std::exception_ptr& error : errors) {
     if (error == nullptr) {
       continue;
     }
     try {
       std::rethrow_exception(error);
-    } catch (const allreduce::PeerLost&) {
-      first = first == nullptr ? error : first;
+    } catch (const allreduce::PeerLost& lost) {
+      const bool observes = lost.source() == allreduce::PeerLost::Source::observed;
+      if (first == nullptr || (observes && !observed)) {
+        first = error;
+        observed = observes;
+      }
     }
   }
   if (first != nullptr) {

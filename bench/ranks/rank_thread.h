@@ -10,7 +10,8 @@
 namespace cnn::bench {
 
 // Rethrows the root cause of a failed run: the first exception that is not a lost peer, otherwise
-// the first lost peer. `errors[r]` is rank r's exception, or null. Returns if all are null.
+// the first lost peer that its rank has observed to fail, otherwise the first lost peer.
+// `errors[r]` is rank r's exception, or null. Returns if all are null.
 void rethrow_cause(const std::vector<std::exception_ptr>& errors);
 
 // A thread that runs one piece of work at a time, on request.

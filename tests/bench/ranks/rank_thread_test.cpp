@@ -12,8 +12,10 @@
 namespace cnn::bench {
 namespace {
 
-std::exception_ptr lost(int rank) {
-  return std::make_exception_ptr(allreduce::PeerLost(rank, "rank is lost"));
+using allreduce::PeerLost;
+
+std::exception_ptr lost(int rank, PeerLost::Source source = PeerLost::Source::observed) {
+  return std::make_exception_ptr(PeerLost(rank, "rank is lost", source));
 }
 std::exception_ptr own(const char* text) { return std::make_exception_ptr(Error(text)); }
 
@@ -36,6 +38,21 @@ TEST(RethrowCause, TakesTheFirstOfSeveralLostPeers) {
   } catch (const allreduce::PeerLost& error) {
     EXPECT_EQ(error.rank(), 3);
   }
+}
+
+// The culprit itself may be told of its failure, and comes first in the order of ranks.
+TEST(RethrowCause, PrefersARankThatHasObservedTheFailure) {
+  const auto cause = [](const std::vector<std::exception_ptr>& errors) {
+    try {
+      rethrow_cause(errors);
+    } catch (const PeerLost& error) {
+      return error.rank();
+    }
+    return -1;
+  };
+  constexpr auto told = PeerLost::Source::told;
+  EXPECT_EQ(cause({lost(0, told), lost(1), lost(2), lost(3, told)}), 1);
+  EXPECT_EQ(cause({nullptr, lost(4, told), lost(5, told)}), 4) << "nobody has observed it";
 }
 
 TEST(RankThread, RunsWorkAfterWorkOnOneThreadOfItsOwn) {
