@@ -222,14 +222,37 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
   Bucket& bucket = buckets_[number];
   bucket.pieces.assign(pieces.begin(), pieces.end());
   bucket.choice = choose(elements);
-  const Bytes wire = bucket.engine == nullptr ? Bytes() : bucket.engine->wire();
-  bucket.engine = std::make_unique<Engine>(transport_, loops_,
-                                           make_plan(*bucket.choice.algorithm, settings_.topology,
-                                                     rank(), elements, bucket.choice.options),
-                                           pieces, wire);
+  RankPlan plan = make_plan(*bucket.choice.algorithm, settings_.topology, rank(), elements,
+                            bucket.choice.options);
+  const std::size_t bytes = plan.wire == Wire::f32 ? 0 : elements * size_of(plan.wire);
+  const Bytes wire = bucket.engine == nullptr ? take_spare(bytes) : bucket.engine->wire();
+  bucket.engine = std::make_unique<Engine>(transport_, loops_, std::move(plan), pieces, wire);
   if (settings_.proves) {
     prove(number);
   }
+}
+
+// Shared memory cannot be freed. If a spare buffer is too small, one of at least twice its size
+// takes its place, so that a series of growing buckets takes at most four times the largest.
+Bytes BucketCommunicator::take_spare(std::size_t bytes) {
+  if (bytes == 0 || spare_.empty()) {
+    return {};
+  }
+  const Bytes spare = std::exchange(spare_, {});
+  return spare.size() >= bytes ? spare
+                               : transport_.allocate_shared(std::max(bytes, 2 * spare.size()));
+}
+
+void BucketCommunicator::release(std::size_t bucket) {
+  if (bucket >= buckets_.size() || buckets_[bucket].engine == nullptr) {
+    return;
+  }
+  const Bytes wire = buckets_[bucket].engine->wire();
+  if (wire.size() > spare_.size()) {
+    spare_ = wire;
+  }
+  buckets_[bucket].engine.reset();
+  buckets_[bucket].pieces.clear();
 }
 
 void BucketCommunicator::invalidate_addresses() {

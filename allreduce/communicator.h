@@ -40,6 +40,11 @@ class BucketCommunicator final : public Communicator {
   // reductions.
   void invalidate_addresses();
 
+  // Frees what the bucket's reductions need; its message buffer serves the next bucket that is
+  // prepared, so that memory does not grow with the number of buckets. All ranks call it between
+  // the same two reductions. The next reduction of the bucket prepares it again.
+  void release(std::size_t bucket);
+
   // Returns the choice for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
   std::size_t buckets() const { return buckets_.size(); }
@@ -61,6 +66,8 @@ class BucketCommunicator final : public Communicator {
   void compare_results(std::size_t number);
   void prove(std::size_t number);
   bool all_have(std::uint64_t hash);
+  // Returns a released message buffer of at least so many bytes; empty: the engine allocates one.
+  Bytes take_spare(std::size_t bytes);
 
   Settings settings_;
   StallWarningTransport warning_;
@@ -68,6 +75,7 @@ class BucketCommunicator final : public Communicator {
   Transport& transport_;
   const simd::Loops& loops_;
   std::vector<Bucket> buckets_;
+  Bytes spare_;             // the message buffer of a released bucket
   std::span<float> words_;  // the buffer in which ranks compare hashes
   std::unique_ptr<Engine> compare_;
   std::map<std::size_t, Candidate> choices_;  // by elements

@@ -96,6 +96,9 @@ void Reduction::add_bucket(std::size_t elements) {
 }
 
 void Reduction::remove_buckets() {
+  for (std::size_t i = 0; communicator_ != nullptr && i < buckets_.size(); ++i) {
+    communicator_->release(first_ + i);
+  }
   first_ += buckets_.size();
   buckets_.clear();
 }

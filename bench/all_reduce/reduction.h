@@ -44,8 +44,8 @@ class Reduction {
             std::size_t most, Interruption& interruption);
 
   // Adds a buffer to be reduced: one bucket of a network's gradients, or a single buffer. Bucket
-  // numbers are not reused after remove_buckets(). On a device it prepares the bucket as compiling
-  // a step does.
+  // numbers are not reused after remove_buckets(), which frees the memory of reductions on the
+  // host. On a device it prepares the bucket as compiling a step does.
   void add_bucket(std::size_t elements);
   void remove_buckets();
 

@@ -95,6 +95,33 @@ TEST(BucketCommunicator, NamesStepBucketAndPhaseOfALostRank) {
             "reduce-scatter");
 }
 
+TEST(BucketCommunicator, ReusesTheMessageBuffersOfReleasedBuckets) {
+  constexpr std::size_t most = 40'000, segment = 16 * most;  // the buffer, and 12 bytes an element
+  const auto errors = as_threads(2, {.segment_bytes = segment}, [](Transport& transport) {
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
+                                    {.topology = ranks_on_hosts(1, 2),
+                                     .wire = Wire::bf16,
+                                     .rules = {{.algorithm = &find("direct"), .options = {}}}});
+    const std::span<float> buffer = floats(transport, most);
+    std::size_t bucket = 0;
+    for (std::size_t elements = most / 4; elements <= most; elements += most / 100) {
+      const std::span<float> piece = buffer.first(elements);
+      for (int time = 0; time < 2; ++time) {
+        std::ranges::fill(piece, static_cast<float>(transport.rank() + 1));
+        communicator.all_reduce(bucket, {&piece, 1}, 1);
+        EXPECT_EQ(piece.front(), 3);
+        EXPECT_EQ(piece.back(), 3);
+      }
+      communicator.release(bucket++);
+    }
+    const std::span<float> again = buffer.first(10);
+    std::ranges::fill(again, 1.0F);
+    communicator.all_reduce(0, {&again, 1}, 1);
+    EXPECT_EQ(again.back(), 2) << "a released bucket may come again with another size";
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 TEST(BucketCommunicator, SaysWhenRanksDiffer) {
   const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),
