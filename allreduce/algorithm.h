@@ -57,6 +57,10 @@ struct Algorithm {
   Invariance invariance = Invariance::none;
 };
 
+// Returns the product of the dimensions, all of which are positive; the largest std::int64_t if it
+// is larger than that.
+std::int64_t ranks_of_grid(std::span<const int> dims);
+
 std::span<const Algorithm> catalog();
 // Returns the algorithm of that name. Throws Error that lists the names.
 const Algorithm& find(std::string_view name);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -96,13 +98,12 @@ void check_dims(const Algorithm& algorithm, const Topology& topology, const Opti
                                     "' has no dimensions; grid_of_rings and grid_of_direct do");
     return;
   }
-  std::int64_t product = 1;
   std::string text;
   for (const int size : options.dims) {
     check(size > 0, "a dimension of an all-reduce must be positive");
-    product *= size;
     text += (text.empty() ? "" : "x") + std::to_string(size);
   }
+  const std::int64_t product = ranks_of_grid(options.dims);
   check(!options.dims.empty() && product == topology.ranks(),
         "invalid dimensions " + (text.empty() ? "(none)" : text) + ": their product is " +
             std::to_string(product) + ", there are " + std::to_string(topology.ranks()) + " ranks");
@@ -165,6 +166,15 @@ Topology ranks_on_hosts(int hosts, int ranks_each) {
     topology.host_of.push_back(rank / ranks_each);
   }
   return topology;
+}
+
+std::int64_t ranks_of_grid(std::span<const int> dims) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::int64_t product = 1;
+  for (const int size : dims) {
+    product = product > most / size ? most : product * size;
+  }
+  return product;
 }
 
 std::span<const Algorithm> catalog() { return rows; }

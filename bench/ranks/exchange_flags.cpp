@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
-#include <functional>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -242,7 +240,7 @@ allreduce::Shape shape_of(const CommFlags& flags, const RankCounts& counts) {
                          .window = flags.window};
   if (flags.topology) {
     shape.dims = parse_dims(*flags.topology);
-    const int ranks = std::accumulate(shape.dims.begin(), shape.dims.end(), 1, std::multiplies());
+    const std::int64_t ranks = allreduce::ranks_of_grid(shape.dims);
     check(ranks == counts.ranks,
           fmt::format("--comm_topology={} is a grid of {} ranks, but there are {}", *flags.topology,
                       ranks, counts.ranks));

@@ -1,4 +1,6 @@
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +13,14 @@ namespace cnn::allreduce {
 namespace {
 
 using tests::error_of;
+
+TEST(Catalog, CountsTheRanksOfAGridWithoutOverflow) {
+  EXPECT_EQ(ranks_of_grid({}), 1);
+  EXPECT_EQ(ranks_of_grid(std::vector{65536, 65536}), std::int64_t{1} << 32U);
+  EXPECT_EQ(ranks_of_grid(std::vector{3, 1431655766}), 4294967298);
+  EXPECT_EQ(ranks_of_grid(std::vector{65536, 65536, 65536, 65536, 2}),
+            std::numeric_limits<std::int64_t>::max());
+}
 
 TEST(Catalog, FindsEachRowByItsOwnName) {
   std::set<std::string_view> names;

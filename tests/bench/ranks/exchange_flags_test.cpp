@@ -95,6 +95,16 @@ TEST(ExchangeFlags, SaysWhatAnOrderOfSumsCostsRanksThatAreNotNumberedByHost) {
   EXPECT_THAT(notes(ranks_on_hosts(2, 2)), IsEmpty());
 }
 
+// The products of these dimensions are 0 and 2 in 32 bits.
+TEST(ExchangeFlags, RefusesAGridOfMoreRanksThanAnIntegerCounts) {
+  Config config;
+  for (const char* const grid : {"65536x65536", "3x1431655766"}) {
+    config.comm.topology = grid;
+    EXPECT_THAT(tests::error_of([&] { make_exchange(config, ranks_on_hosts(1, 2), true); }),
+                HasSubstr("is a grid of 429496729"));
+  }
+}
+
 TEST(ExchangeFlags, ProvesSumsThatItsWireHoldsExactly) {
   Config config;
   config.comm.check = CommCheck::exact;
