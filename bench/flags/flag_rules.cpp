@@ -103,6 +103,11 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return !c.comm.simulate_ranks.empty() && mode_of(c) != Mode::training; },
      "--simulate_ranks predicts the exchange of gradients; drop --eval and --forward_only"},
     {[](const Config& c) {
+       return !c.comm.simulate_ranks.empty() && c.variable_update == VariableUpdate::independent;
+     },
+     "--simulate_ranks predicts the exchange of gradients, and --variable_update=independent has "
+     "none; drop one of them"},
+    {[](const Config& c) {
        return c.comm.hierarchical_copy && c.num_gpus <= 1 && !c.comm.launched;
      },
      "--hierarchical_copy needs several devices: add --num_gpus"},

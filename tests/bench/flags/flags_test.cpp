@@ -228,6 +228,9 @@ TEST(Flags, AreRefusedIfTheExchangeCannotHonourThem) {
   EXPECT_EQ(refusal({"--all_reduce_spec=a:1:b"}), "all_reduce_spec (a:1:b) contains invalid alg a");
   EXPECT_THAT(refusal({"--simulate_ranks=2"}), HasSubstr("--simulate names"));
   EXPECT_THAT(refusal({"--simulate_ranks=0", "--simulate=h200"}, planner), HasSubstr("from 1 to"));
+  EXPECT_THAT(
+      refusal({"--simulate_ranks=2", "--simulate=h200", "--variable_update=independent"}, planner),
+      HasSubstr("--variable_update=independent has none"));
 }
 
 TEST(Flags, TranslateOlderNames) {
