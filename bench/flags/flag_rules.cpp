@@ -194,9 +194,18 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
+void check_full_hosts(std::int64_t ranks, int each) {
+  check(ranks <= each || ranks % each == 0,
+        fmt::format("--simulate_ranks={}: hosts of --simulate_ranks_per_host={} would not be full",
+                    ranks, each));
+}
+
 void check_rules(const Config& config) {
   for (const Rule& rule : rules) {
     check(!rule.broken(config), rule.message);
+  }
+  for (const std::int64_t ranks : config.comm.simulate_ranks) {
+    check_full_hosts(ranks, config.comm.simulate_ranks_per_host);
   }
   check_files(config);
   models::check_options(config.rate);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@ namespace cnn::bench {
 
 // Throws Error for the first contradictory combination of flags in the configuration.
 void check_rules(const Config& config);
+
+// Throws Error unless so many ranks of --simulate_ranks are on one host, or fill hosts of `each`
+// ranks.
+void check_full_hosts(std::int64_t ranks, int each);
 
 // Returns the notices for flags that differ from their default but have no effect with the others,
 // as their rows say, in the order of the help.

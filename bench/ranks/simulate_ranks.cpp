@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "bench/flags/flag_rules.h"
 #include "bench/ranks/exchange.h"
 #include "bench/ranks/exchange_choice.h"
 #include "bench/ranks/exchange_flags.h"
@@ -31,9 +32,7 @@ std::vector<ExchangeNode> exchanges_of(const StepPlan& plan) {
 }
 
 allreduce::Topology topology_of(std::int64_t ranks, int each) {
-  check(ranks <= each || ranks % each == 0,
-        fmt::format("--simulate_ranks={}: hosts of --simulate_ranks_per_host={} would not be full",
-                    ranks, each));
+  check_full_hosts(ranks, each);
   const auto n = static_cast<int>(ranks);
   return n <= each ? allreduce::ranks_on_hosts(1, n) : allreduce::ranks_on_hosts(n / each, each);
 }

@@ -231,6 +231,9 @@ TEST(Flags, AreRefusedIfTheExchangeCannotHonourThem) {
   EXPECT_THAT(
       refusal({"--simulate_ranks=2", "--simulate=h200", "--variable_update=independent"}, planner),
       HasSubstr("--variable_update=independent has none"));
+  EXPECT_EQ(
+      refusal({"--simulate_ranks=2,8", "--simulate_ranks_per_host=3", "--simulate=h200"}, planner),
+      "--simulate_ranks=8: hosts of --simulate_ranks_per_host=3 would not be full");
 }
 
 TEST(Flags, TranslateOlderNames) {
