@@ -16,6 +16,7 @@
 
 #include "allreduce/all_gather.h"
 #include "allreduce/mpi/help_messages.h"
+#include "allreduce/mpi/in_parts.h"
 #include "allreduce/mpi/transport.h"
 #include "allreduce/repeated_all_gather.h"
 #include "allreduce/serialization.h"
@@ -24,6 +25,7 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr int gather_tag = 1;
+constexpr std::size_t max_count = std::size_t{1} << 30U;  // elements of a call: MPI counts in int
 constexpr std::chrono::milliseconds farewell_timeout{300};
 
 std::string error_text(int code) {
@@ -198,8 +200,10 @@ std::unique_ptr<Transport> MpiWorld::connect(std::size_t channels) {
 
 void MpiWorld::all_reduce(std::span<float> values) {
   const auto turn = lock();
-  check_set_up(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
-                             MPI_FLOAT, MPI_SUM, comm_));
+  in_parts(values, max_count, [&](std::span<float> part) {
+    check_set_up(MPI_Allreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
+                               MPI_SUM, comm_));
+  });
 }
 
 void MpiWorld::check_call(int code, int other) {
@@ -373,9 +377,7 @@ void MpiWorld::abort(int culprit, std::string_view why) noexcept {
 }
 
 void MpiWorld::polled_all_reduce(std::span<float> values) {
-  constexpr std::size_t most = std::size_t{1} << 30U;  // MPI counts in int
-  while (!values.empty()) {
-    const std::span<float> part = values.first(std::min(values.size(), most));
+  in_parts(values, max_count, [&](std::span<float> part) {
     MPI_Request request = MPI_REQUEST_NULL;
     auto turn = lock();
     check_call(MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
@@ -383,8 +385,7 @@ void MpiWorld::polled_all_reduce(std::span<float> values) {
                any_rank);
     turn.unlock();
     complete(request, any_rank);
-    values = values.subspan(part.size());
-  }
+  });
 }
 
 // Notices of other ranks do not count, because those ranks may fail for the same reason.
