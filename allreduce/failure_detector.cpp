@@ -63,6 +63,7 @@ std::vector<std::pair<int, FailureDetector::Heartbeat>> FailureDetector::begin_p
   std::vector<int> to = graph_.to;
   to.insert(to.end(), reply_to_.begin(), reply_to_.end());
   reply_to_.clear();
+  std::erase_if(probed_, [&](const auto& probe) { return probe.first != waits_for; });
   const bool probes = waits_for >= 0 && waits_for != rank_ && !last_seen_.contains(waits_for);
   if (probes) {
     if (!std::ranges::binary_search(local_ranks_, waits_for)) {
@@ -79,6 +80,15 @@ std::vector<std::pair<int, FailureDetector::Heartbeat>> FailureDetector::begin_p
     heartbeats.back().second.wants_reply = probes && rank == waits_for ? 1 : 0;
   }
   return heartbeats;
+}
+
+// A rank cannot have missed a probe that it was not sent.
+void FailureDetector::on_skip(int to, Duration uptime) {
+  const auto probe = probed_.find(to);
+  if (probe != probed_.end() && probe->second == uptime) {
+    probed_.erase(probe);
+  }
+  reply_to_.push_back(to);
 }
 
 void FailureDetector::on_receive(int from, const Heartbeat& heartbeat, Duration uptime) {

@@ -49,6 +49,9 @@ class FailureDetector {
   // this one waits for, or -1.
   std::vector<std::pair<int, Heartbeat>> begin_period(Duration uptime, std::uint64_t progress,
                                                       int waits_for);
+  // Tells that the heartbeat to that rank was not sent in the period that began at `uptime`,
+  // because the previous one is still on its way. The next period sends one: it may be a reply.
+  void on_skip(int to, Duration uptime);
   void on_receive(int from, const Heartbeat& heartbeat, Duration uptime);
 
   // Returns the rank that has been silent for longest.
@@ -63,9 +66,10 @@ class FailureDetector {
   int rank_;
   std::vector<int> local_ranks_;       // of this host, ascending
   std::map<int, Duration> last_seen_;  // by watched rank: the uptime at its latest heartbeat
-  std::map<int, Duration> probed_;     // by rank of another host: the first probe without reply
-  std::vector<int> reply_to_;          // the ranks that have probed this one in this period
-  std::map<int, Heartbeat> latest_;    // by rank
+  // By rank of another host that this one waits for: the first probe without reply.
+  std::map<int, Duration> probed_;
+  std::vector<int> reply_to_;        // the ranks that have probed this one in this period
+  std::map<int, Heartbeat> latest_;  // by rank
 };
 
 }  // namespace cnn::allreduce

@@ -61,7 +61,10 @@ void Heartbeats::send_heartbeats() {
         detector_.begin_period(uptime_, progress, waits_for_.load(std::memory_order_relaxed));
   }
   for (const auto& [rank, heartbeat] : heartbeats) {
-    send(rank, heartbeat);
+    if (!send(rank, heartbeat)) {
+      const std::lock_guard lock(state_);
+      detector_.on_skip(rank, uptime_);
+    }
   }
 }
 
@@ -84,11 +87,10 @@ bool Heartbeats::receive() {
   return true;
 }
 
-// Skips the heartbeat if the previous one is still being sent.
-void Heartbeats::send(int to, const Heartbeat& heartbeat) {
+bool Heartbeats::send(int to, const Heartbeat& heartbeat) {
   const std::lock_guard lock(mpi_mutex_);
   if (ended_) {
-    return;
+    return true;
   }
   Outgoing& outgoing = outgoing_[to];
   int left = 0;
@@ -96,7 +98,9 @@ void Heartbeats::send(int to, const Heartbeat& heartbeat) {
     outgoing.heartbeat = heartbeat;
     MPI_Isend(&outgoing.heartbeat, sizeof(heartbeat), MPI_BYTE, to, heartbeat_tag, comm_,
               &outgoing.request);
+    return true;
   }
+  return false;
 }
 
 void Heartbeats::publish(const Progress* progress) {

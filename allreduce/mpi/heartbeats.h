@@ -52,7 +52,8 @@ class Heartbeats {
   void run(const std::stop_token& stop);
   void send_heartbeats();
   bool receive();
-  void send(int to, const FailureDetector::Heartbeat& heartbeat);
+  // Returns false if it skips the heartbeat because the previous one is still being sent.
+  bool send(int to, const FailureDetector::Heartbeat& heartbeat);
 
   MPI_Comm comm_;
   std::chrono::milliseconds interval_;

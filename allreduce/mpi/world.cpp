@@ -307,7 +307,7 @@ void MpiWorld::throw_if_notified() {
 }
 
 // A rank may have ended because of a notice that is still on its way to this rank.
-bool MpiWorld::last_notice_comes() {
+bool MpiWorld::last_notice_comes(std::unique_lock<std::recursive_mutex>& turn) {
   constexpr std::chrono::milliseconds longest{300};
   const Clock::time_point start = Clock::now();
   do {
@@ -315,33 +315,35 @@ bool MpiWorld::last_notice_comes() {
     if (received_) {
       return true;
     }
+    turn.unlock();  // The heartbeat thread goes on meanwhile.
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    turn.lock();
   } while (Clock::now() - start < longest);
   return false;
 }
 
 void MpiWorld::check_peers() {
-  const auto turn = lock();
+  auto turn = lock();
   receive_notices();
-  check_received(Caller::any);
+  check_received(Caller::any, turn);
 }
 
 void MpiWorld::check_waiting() {
-  const auto turn = lock();
+  auto turn = lock();
   receive_notices();
   if (!defers_notice()) {
-    check_received(Caller::wait);
+    check_received(Caller::wait, turn);
   }
 }
 
 // Notices come first, because they tell more than the end of a process does.
-void MpiWorld::check_received(Caller caller) {
+void MpiWorld::check_received(Caller caller, std::unique_lock<std::recursive_mutex>& turn) {
   constexpr std::size_t checks_per_round = 16;  // of local processes, in turn
   throw_if_notified();
   for (std::size_t checks = 0; checks < std::min(local_peers_.size(), checks_per_round); ++checks) {
     auto& [other, process] = local_peers_[next_check_++ % local_peers_.size()];
     if (process.ended()) {
-      if (last_notice_comes() && caller == Caller::wait && defers_notice()) {
+      if (last_notice_comes(turn) && caller == Caller::wait && defers_notice()) {
         return;
       }
       throw_if_notified();
@@ -393,11 +395,16 @@ bool MpiWorld::rank_0_reports(std::string_view why) noexcept {
   constexpr std::chrono::milliseconds most{2000};  // a busy host may not run rank 0 at once
   try {
     const Clock::time_point start = Clock::now();
-    while (rank_ > 0 && !over_ && Clock::now() - start < most) {
-      const auto turn = lock();
-      receive_notices();
-      if (received_ && received_->origin == 0) {
-        return received_->culprit == 0 && received_->why == why;
+    while (rank_ > 0 && Clock::now() - start < most) {
+      {
+        const auto turn = lock();
+        if (over_) {
+          return false;
+        }
+        receive_notices();
+        if (received_ && received_->origin == 0) {
+          return received_->culprit == 0 && received_->why == why;
+        }
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -75,10 +75,11 @@ class MpiWorld final : public World {
   // before the notice may tell this rank why the run ends.
   bool defers_notice();
   enum class Caller : bool { any, wait };
-  void check_waiting();                // as check_peers(), in a wait
-  void check_received(Caller caller);  // as check_peers(), without receiving notices
+  void check_waiting();  // as check_peers(), in a wait
+  // As check_peers(), without receiving notices. turn: the caller's lock, released in waits.
+  void check_received(Caller caller, std::unique_lock<std::recursive_mutex>& turn);
   void throw_if_notified();
-  bool last_notice_comes();
+  bool last_notice_comes(std::unique_lock<std::recursive_mutex>& turn);
   void check_heartbeats();
   void watch_peers();
   void stop_calling_mpi();

@@ -198,6 +198,56 @@ TEST(FailureDetector, ReportsTheAwaitedRankThatDoesNotReply) {
   }
 }
 
+// No probe goes to a rank that is not awaited any more, so that it has nothing to reply to.
+TEST(FailureDetector, ForgetsTheProbeOfARankThatItNoLongerAwaits) {
+  Ranks ranks(ranks_on_hosts(64, 1));
+  ranks.cut(10, 13);
+  ranks.wait_for(10, 13);
+  ranks.pass(until_reported / 2);
+  ranks.wait_for(10, -1);
+  ranks.pass(2 * until_reported);
+  EXPECT_EQ(ranks.reported(), std::set<int>());
+}
+
+TEST(FailureDetector, CountsFromTheFirstProbeThatWasSent) {
+  FailureDetector detector(ranks_on_hosts(64, 1).host_of, 10);
+  const auto probes = [&](int at) {  // returns whether rank 13 gets a probe
+    const auto heartbeats = detector.begin_period(at * period, 1, 13);
+    return std::ranges::any_of(
+        heartbeats, [](const auto& to) { return to.first == 13 && to.second.wants_reply != 0; });
+  };
+  const auto is_overdue = [&](int at) {  // the watched ranks are heard
+    for (const int other : watch_graph(ranks_on_hosts(64, 1).host_of, 10).from) {
+      detector.on_receive(other, {}, at * period);
+    }
+    return detector.most_overdue(at * period).rank == 13;
+  };
+  for (int at = 0; at < 5; ++at) {
+    EXPECT_TRUE(probes(at));
+    detector.on_skip(13, at * period);
+    EXPECT_FALSE(is_overdue(at + 1));
+  }
+  EXPECT_TRUE(probes(5));
+  EXPECT_TRUE(probes(6));
+  detector.on_skip(13, 6 * period);  // the first one may still be answered
+  EXPECT_TRUE(is_overdue(7));
+  EXPECT_EQ(detector.most_overdue(7 * period).since, 2 * period);
+}
+
+TEST(FailureDetector, KeepsAReplyThatWasNotSent) {
+  FailureDetector detector(ranks_on_hosts(64, 1).host_of, 10);
+  const auto replies = [&](int at) {
+    return std::ranges::any_of(detector.begin_period(at * period, 1, -1),
+                               [](const auto& to) { return to.first == 13; });
+  };
+  EXPECT_FALSE(replies(0));
+  detector.on_receive(13, {.wants_reply = 1}, period);
+  EXPECT_TRUE(replies(1));
+  detector.on_skip(13, period);
+  EXPECT_TRUE(replies(2));
+  EXPECT_FALSE(replies(3));
+}
+
 TEST(FailureDetector, DoesNotReportARankOfItsHostThatDoesNotReply) {
   Ranks ranks(ranks_on_hosts(1, 4));
   ranks.wait_for(0, 2);
