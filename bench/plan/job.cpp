@@ -155,7 +155,9 @@ Job make_job(const Config& config, const RankContext& context) {
   open_data(job);
 
   job.ranks = context.ranks * config.num_gpus;
-  job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size), job.ranks);
+  // The predictions of --simulate_ranks are of several numbers of ranks, so the step is of one.
+  const int devices = config.comm.simulate_ranks.empty() ? job.ranks : 1;
+  job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size), devices);
   const std::int64_t slices = config.lms.enabled ? config.lms.slices.count.value_or(1) : 1;
   check(job.mode == Mode::evaluation || slices <= job.batch.per_device,
         fmt::format("--lms_slices={}: a batch of {} has no more slices than that; use a smaller "

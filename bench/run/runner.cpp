@@ -74,7 +74,8 @@ Header header_for(const Job& job, int processes) {
   header.length = job.length;
   header.min_time = job.min_time;
   header.devices.clear();
-  for (int rank = 0; rank < job.ranks; ++rank) {
+  const bool predicts_ranks = !job.config->comm.simulate_ranks.empty();  // the header is of one
+  for (int rank = 0; rank < (predicts_ranks ? 1 : job.ranks); ++rank) {
     header.devices.push_back(device_text(*job.config, processes, rank));
   }
   return header;

@@ -302,6 +302,8 @@ TEST(SimulateRanks, PredictsHowAStepScales) {
     EXPECT_TRUE(says(found.run, " ranks on ")) << found.run.err;
     EXPECT_TRUE(says(found.run, "assumed: the step of a rank has a standard deviation of "));
     EXPECT_FALSE(says(found.run, "-0.000")) << found.run.err;
+    EXPECT_EQ(found.result.at("batch"), json({{"global", 64}, {"per_device", 64}}));
+    EXPECT_EQ(found.run.out.find("128 global"), std::string::npos) << found.run.out;
     return found.result.at("simulation").at("ranks");
   };
   const json usual = ranks({});
