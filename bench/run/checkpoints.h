@@ -26,10 +26,16 @@ class Checkpoints final : public Observer {
     int every_seconds = 0;                // 0: no limit in time
     std::optional<KillDelay> kill_delay;  // of the launcher, if it kills ranks
     std::function<bool()> asked_to_end;   // whether a stop signal has arrived; thread-safe
+    // Global step of the checkpoint that the run has restored. Until a step runs, that checkpoint
+    // is not written again: it may have slots of another optimizer, which this run left out.
+    std::optional<std::int64_t> restored_step;
   };
   // References must outlive this.
   Checkpoints(Team& team, Console& console, Options options)
-      : team_(team), console_(console), options_(std::move(options)) {}
+      : team_(team),
+        console_(console),
+        options_(std::move(options)),
+        saved_step_(options_.restored_step.value_or(-1)) {}
 
   void start(const RunStart& run) override;
   void step_finished(const FinishedStep& step) override;
@@ -48,8 +54,8 @@ class Checkpoints final : public Observer {
   Console& console_;
   Options options_;
   Clock::time_point last_save_;
-  std::int64_t saved_step_ = -1;
-  std::int64_t steps_ = 0;  // finished
+  std::int64_t saved_step_ = -1;  // global step whose state is in the folder; -1: none
+  std::int64_t steps_ = 0;        // finished
   std::unique_ptr<StopSaver> saver_;
   bool snapshot_taken_ = false;
   Clock::time_point next_snapshot_;

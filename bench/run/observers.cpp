@@ -110,14 +110,28 @@ void add_rank_observers(const Observed& run, Observers& all) {
   }
 }
 
-std::unique_ptr<Observer> checkpoint_observer(const Observed& run) {
+// Returns null for --forward_only on a checkpoint. Its variables are the same after all steps but
+// without an optimizer's slots: saving them with a higher step would spoil a later training.
+std::unique_ptr<Observer> checkpoint_observer(const Observed& run,
+                                              const std::optional<Restored>& restored) {
   const Config& config = *run.job.config;
+  if (run.job.mode == Mode::forward_only && restored) {
+    if (config.checkpoint.save_secs > 0 || config.checkpoint.save_steps.value_or(0) > 0) {
+      run.console.note(fmt::format(
+          "--forward_only changes no variables and saves none beside {}: --save_model_secs and "
+          "--save_model_steps have no effect",
+          restored->path));
+    }
+    return nullptr;
+  }
   return std::make_unique<Checkpoints>(
       run.team, run.console,
-      Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
-                           .every_seconds = config.checkpoint.save_secs,
-                           .kill_delay = kill_delay(),
-                           .asked_to_end = [] { return Interruption::signal_came(); }});
+      Checkpoints::Options{
+          .every_steps = config.checkpoint.save_steps.value_or(0),
+          .every_seconds = config.checkpoint.save_secs,
+          .kill_delay = kill_delay(),
+          .asked_to_end = [] { return Interruption::signal_came(); },
+          .restored_step = restored ? std::optional(restored->global_step) : std::nullopt});
 }
 
 std::unique_ptr<Observer> input_observer(const Observed& run) {
@@ -166,7 +180,7 @@ void add_step_records(const Observed& run, const StepRecord::Options& options, O
 
 }  // namespace
 
-Observers make_observers(const Observed& run) {
+Observers make_observers(const Observed& run, const std::optional<Restored>& restored) {
   const Job& job = run.job;
   const Config& config = *job.config;
   const double ewma_weight = config.report.perf_ewma.value_or(0);
@@ -205,7 +219,9 @@ Observers make_observers(const Observed& run) {
     add(summaries_observer(run));
   }
   if (job.keeps_checkpoints()) {
-    add(checkpoint_observer(run));
+    if (auto checkpoints = checkpoint_observer(run, restored)) {
+      add(std::move(checkpoints));
+    }
   }
   if (job.mode == Mode::training_and_evaluation) {
     const Evaluator evaluator(job, run.team, run.console, run.result, run.interruption);

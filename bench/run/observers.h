@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
+
 #include "bench/flags/json.h"
 #include "bench/report/console.h"
 #include "bench/run/training_loop.h"
+#include "bench/session/restored.h"
 
 namespace cnn::bench {
 
@@ -26,8 +29,9 @@ struct Observed {
   bool traces = false;                 // traces a step for the first process's --trace_file
 };
 
-// Returns all observers of this run, in the order in which they are notified. Everything in `run`
-// must outlive the observers. Throws Error if one of their files is not writable.
-Observers make_observers(const Observed& run);
+// Returns all observers of this run, in the order in which they are notified. restored: the
+// checkpoint that the run continues. Everything in `run` must outlive the observers. Throws Error
+// if one of their files is not writable.
+Observers make_observers(const Observed& run, const std::optional<Restored>& restored);
 
 }  // namespace cnn::bench

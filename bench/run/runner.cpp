@@ -271,7 +271,7 @@ void run_steps(const RunRequest& request, const Observed& run) {
   const std::int64_t global_step = restored ? restored->global_step : 0;
   run.team.start(global_step);
   run.result["start"]["process_to_first_step"] = seconds_since(request.process_start);
-  Observers observers = make_observers(run);
+  Observers observers = make_observers(run, restored);
   TrainingLoop loop(job, run.team, observers, run.interruption, global_step);
   loop.run();
   if (job.ranks > 1) {

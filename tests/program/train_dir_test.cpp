@@ -78,6 +78,43 @@ TEST(TrainDir, TellsFromWhichCheckpointARunGoesOn) {
       << err;
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".safetensors") {
+      names.push_back(entry.path().filename());
+    }
+  }
+  return names;
+}
+
+TEST(TrainDir, IsLeftAsItIsByARunThatTrainsNoStep) {
+  const TemporaryFolder folder;
+  const std::string train_dir = folder / "t", file = train_dir + "/model.ckpt-2.safetensors";
+  ASSERT_EQ(run_program(run_in(train_dir, {"--num_batches=2", "--optimizer=momentum"})).status, 0);
+  const std::string before = read_file(file);
+  for (const Words& more : {Words{"--num_batches=1", "--optimizer=momentum"},
+                            Words{"--num_batches=2", "--optimizer=sgd"}}) {
+    const Finished run = run_program(run_in(train_dir, more));
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_NE(run.err.find("nothing was timed"), std::string::npos) << run.err;
+    EXPECT_TRUE(read_file(file) == before) << more.back();
+  }
+}
+
+TEST(TrainDir, IsReadButNotWrittenByForwardOnlyWhereItHasACheckpoint) {
+  const TemporaryFolder folder;
+  const std::string train_dir = folder / "t", file = train_dir + "/model.ckpt-2.safetensors";
+  ASSERT_EQ(run_program(run_in(train_dir, {"--num_batches=2", "--optimizer=momentum"})).status, 0);
+  const std::string before = read_file(file);
+  const Finished run = run_program(
+      run_in(train_dir, {"--num_batches=4", "--forward_only", "--max_ckpts_to_keep=1"}));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("resumed from " + file), std::string::npos) << run.err;
+  EXPECT_EQ(names_in(train_dir), Words{"model.ckpt-2.safetensors"});
+  EXPECT_TRUE(read_file(file) == before);
+}
+
 TEST(TrainDir, IsRefusedBeforeTheFirstStepIfItIsAFile) {
   const TemporaryFolder folder;
   folder.write("file", "x");

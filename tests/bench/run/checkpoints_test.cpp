@@ -92,6 +92,16 @@ TEST(Checkpoints, AreSavedBeforeTheFirstStepTooIfTheRunEndsThere) {
   EXPECT_TRUE(run.has(0));
 }
 
+TEST(Checkpoints, LeaveTheRestoredOneAsItIsUntilAStepHasRun) {
+  CheckpointedRun idle({.restored_step = 0});
+  idle.end();
+  EXPECT_FALSE(idle.has(0)) << "no step ran, so the checkpoint of step 0 is left alone";
+  CheckpointedRun run({.restored_step = 0});
+  run.step();
+  run.end();
+  EXPECT_TRUE(run.has(1));
+}
+
 TEST(Checkpoints, WarnOnceOfALauncherThatKillsRanksBeforeAStepEnds) {
   CheckpointedRun run({.kill_delay = KillDelay{10}, .asked_to_end = [] { return false; }});
   EXPECT_EQ(run.step(100), "") << "the first step does not count";

@@ -26,7 +26,7 @@ namespace {
 class ObservedRun {
  public:
   explicit ObservedRun(const std::vector<std::string>& flags, SliceLock* turns = nullptr,
-                       bool traces = false)
+                       bool traces = false, const std::optional<Restored>& restored = {})
       : run_(flags), interruption_(console_) {
     run_.team.start(0);
     observers_ = make_observers({.job = run_.job,
@@ -37,7 +37,8 @@ class ObservedRun {
                                  .interruption = interruption_,
                                  .turns = turns,
                                  .profile = &profile_,
-                                 .traces = traces});
+                                 .traces = traces},
+                                restored);
   }
 
   // Returns the position of the observer of this type, or one past the last.
@@ -61,6 +62,19 @@ class ObservedRun {
   Interruption interruption_;
   Observers observers_;
 };
+
+TEST(Observers, SaveForwardOnlyToAFolderWithoutACheckpointOnly) {
+  const tests::TemporaryFolder folder;
+  const std::vector<std::string> flags{"--forward_only", "--train_dir=" + folder.path().string(),
+                                       "--save_model_steps=5"};
+  EXPECT_TRUE(ObservedRun(flags).has<Checkpoints>());
+  testing::internal::CaptureStderr();
+  const ObservedRun resumed(flags, nullptr, false, Restored{.path = "t/model.ckpt-7.safetensors"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "--forward_only changes no variables and saves none beside t/model.ckpt-7.safetensors: "
+            "--save_model_secs and --save_model_steps have no effect\n");
+  EXPECT_FALSE(resumed.has<Checkpoints>());
+}
 
 TEST(Observers, PrintRecordAndWatchAPlainTraining) {
   const ObservedRun run({});
