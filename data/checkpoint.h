@@ -63,7 +63,7 @@ struct Loaded {
   std::vector<std::string> notices;  // for the user, one line each
 };
 
-enum class Purpose : std::uint8_t { training, evaluation };  // evaluation: no notice about slots
+enum class Purpose : std::uint8_t { training, evaluation };  // evaluation: no notices about slots
 
 // Reads every wanted tensor that the file has. Names match regardless of a leading v/ or v0/.
 // Checks everything before it passes on the first value: throws Error with the name of a required

@@ -2,7 +2,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -106,12 +108,46 @@ std::set<std::string> examine_extras(const ByName& entries, std::span<const Name
   return unused;
 }
 
-std::string notice_of(const std::set<std::string>& kinds, const std::string& path) {
+std::string list_of(const std::set<std::string>& kinds) {
   std::string list;
   for (const std::string& kind : kinds) {
     list += (list.empty() ? "" : ", ") + kind;
   }
-  return path + " holds slots of another optimizer (" + list + "), which are not used";
+  return list;
+}
+
+std::string notice_of(const std::set<std::string>& kinds, const std::string& path) {
+  return path + " holds slots of another optimizer (" + list_of(kinds) + "), which are not used";
+}
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('/') + 1); }
+
+bool is_slot(const NamedTensor& tensor) {
+  return !tensor.required &&
+         (contains(adam_scalars, tensor.name) || contains(slot_kinds, last_part(tensor.name)));
+}
+
+// Returns a notice about slots of the optimizer that the file lacks; nothing if it has all.
+std::optional<std::string> notice_of_missing(std::span<const NamedTensor> wanted,
+                                             std::span<const std::size_t> missing,
+                                             const std::string& path) {
+  std::set<std::string> kinds;
+  std::ptrdiff_t absent = 0;
+  for (const std::size_t index : missing) {
+    if (is_slot(wanted[index])) {
+      ++absent;
+      kinds.emplace(last_part(wanted[index].name));
+    }
+  }
+  if (absent == 0) {
+    return std::nullopt;
+  }
+  const std::ptrdiff_t slots = std::ranges::count_if(wanted, is_slot);
+  return path +
+         (absent == slots
+              ? " holds no"
+              : " lacks " + std::to_string(absent) + " of the " + std::to_string(slots)) +
+         " slots of the optimizer (" + list_of(kinds) + "): they start at their initial values";
 }
 
 struct Found {
@@ -209,6 +245,10 @@ Loaded load(const std::filesystem::path& path, std::span<const NamedTensor> want
     const std::set<std::string> unused = examine_extras(entries, wanted);
     if (!unused.empty() && purpose == Purpose::training) {
       loaded.notices.push_back(notice_of(unused, path.string()));
+    }
+    if (auto notice = notice_of_missing(wanted, loaded.missing, path.string());
+        notice && purpose == Purpose::training) {
+      loaded.notices.push_back(*std::move(notice));
     }
     const auto step = entries.find(step_name);
     loaded.global_step = step == entries.end() ? step_of(path) : read_step(file, *step->second);

@@ -104,7 +104,24 @@ TEST(LoadCheckpoint, LeavesMissingSlotsAtTheirInitialValues) {
   const Result result = load_from({"v/a"}, momentum);
   EXPECT_THAT(result.loaded.missing, ElementsAre(1));
   EXPECT_EQ(result.values.size(), 1U);
-  EXPECT_THAT(result.loaded.notices, IsEmpty());
+}
+
+TEST(LoadCheckpoint, SaysInTrainingThatSlotsOfTheOptimizerAreMissing) {
+  EXPECT_THAT(load_from({"v/a"}, momentum).loaded.notices,
+              ElementsAre(HasSubstr("model.ckpt-12.safetensors holds no slots of the optimizer "
+                                    "(Momentum): they start at their initial values")));
+  EXPECT_THAT(load_from({"v/a"}, momentum, Purpose::evaluation).loaded.notices, IsEmpty());
+  const std::vector<NamedTensor> adam{{"v/a", {2}},
+                                      {"v/a/Adam", {2}, false},
+                                      {"v/a/Adam_1", {2}, false},
+                                      {"beta1_power", {2}, false},
+                                      {"loss_scale", {2}, false}};
+  EXPECT_THAT(load_from({"v/a", "v/a/Adam"}, adam).loaded.notices,
+              ElementsAre(HasSubstr("lacks 2 of the 3 slots of the optimizer (Adam_1, "
+                                    "beta1_power): they start at their initial values")));
+  EXPECT_THAT(load_from({"v/a"}, {{"v/a", {2}}, {"loss_scale", {2}, false}}).loaded.notices,
+              IsEmpty())
+      << "the loss scale is no slot";
 }
 
 TEST(LoadCheckpoint, GivesOneNoticeAboutSlotsOfAnotherOptimizer) {
@@ -113,7 +130,8 @@ TEST(LoadCheckpoint, GivesOneNoticeAboutSlotsOfAnotherOptimizer) {
                                   {{"v/a", {2}}, {"v/b", {2}}, {"v/a/Momentum", {2}, false}});
   EXPECT_THAT(result.loaded.notices,
               ElementsAre(AllOf(HasSubstr("model.ckpt-12"),
-                                HasSubstr("(Adam, Adam_1, beta1_power, beta2_power)"))));
+                                HasSubstr("(Adam, Adam_1, beta1_power, beta2_power)")),
+                          HasSubstr("holds no slots of the optimizer (Momentum)")));
   EXPECT_THAT(result.loaded.missing, ElementsAre(2));
 }
 

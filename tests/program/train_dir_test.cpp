@@ -115,6 +115,17 @@ TEST(TrainDir, IsReadButNotWrittenByForwardOnlyWhereItHasACheckpoint) {
   EXPECT_TRUE(read_file(file) == before);
 }
 
+TEST(TrainDir, OfForwardOnlyHasNoSlotsAndATrainingFromItSaysSo) {
+  const TemporaryFolder folder;
+  const std::string train_dir = folder / "t";
+  ASSERT_EQ(run_program(run_in(train_dir, {"--num_batches=1", "--forward_only"})).status, 0);
+  EXPECT_EQ(names_in(train_dir), Words{"model.ckpt-1.safetensors"});
+  const Finished run = run_program(run_in(train_dir, {"--num_batches=2", "--optimizer=momentum"}));
+  EXPECT_NE(run.err.find("model.ckpt-1.safetensors holds no slots of the optimizer (Momentum)"),
+            std::string::npos)
+      << run.err;
+}
+
 TEST(TrainDir, IsRefusedBeforeTheFirstStepIfItIsAFile) {
   const TemporaryFolder folder;
   folder.write("file", "x");
