@@ -5,7 +5,6 @@
 #include "bench/flags/number_text.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_json.h"
-#include "bench/report/statistics.h"
 
 namespace cnn::bench {
 
@@ -112,21 +111,24 @@ void append_metrics(const std::string& folder, const std::vector<Metric>& metric
 }
 
 MetricLog::MetricLog(std::string folder, Options options)
-    : folder_(std::move(folder)), options_(options) {}
+    : folder_(std::move(folder)), options_(options), average_(options.ewma_weight) {}
 
 void MetricLog::start(const RunStart& run) { global_batch_ = run.global_batch; }
 
 void MetricLog::step_finished(const FinishedStep& step) {
-  if (!step.timed() || !is_displayed(step.number, options_.display_every)) {
+  if (!step.timed()) {
+    return;
+  }
+  average_.add(step.step_seconds.back());
+  if (!is_displayed(step.number, options_.display_every)) {
     return;
   }
   std::optional<Accuracy> accuracy;
   if (options_.accuracies) {
     accuracy = Accuracy{step.values.top_1, step.values.top_5};
   }
-  const Speed now =
-      speed(step.step_seconds, static_cast<double>(global_batch_), options_.ewma_weight);
-  append_metrics(folder_, step_metrics(step.number, now.mean, accuracy),
+  const double images_per_second = static_cast<double>(global_batch_) / average_.seconds();
+  append_metrics(folder_, step_metrics(step.number, images_per_second, accuracy),
                  std::chrono::system_clock::now());
 }
 

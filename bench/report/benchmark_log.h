@@ -11,6 +11,7 @@
 #include "bench/machine/machine_info.h"
 #include "bench/report/observer.h"
 #include "bench/report/reporter.h"
+#include "bench/report/running_speed.h"
 
 namespace cnn::bench {
 
@@ -71,6 +72,7 @@ class MetricLog final : public Observer {
   std::string folder_;
   Options options_;
   std::int64_t global_batch_ = 0;
+  RunningAverage average_;
 };
 
 }  // namespace cnn::bench

@@ -69,7 +69,7 @@ void Console::note_own(std::string_view line) {
 }
 
 void Console::progress(std::string_view line) {
-  if (terminal_ && speaks()) {
+  if (shows_progress()) {
     write_to_stderr(fmt::format("\r\x1b[K{}", line));
     progress_shown_ = true;
   }

@@ -24,6 +24,7 @@ class Console {
   void note(std::string_view line);  // stderr; lost if that is closed or full
   // Shows a line on a terminal's stderr that the next line overwrites; prints nothing elsewhere.
   void progress(std::string_view line);
+  bool shows_progress() const { return terminal_ && speaks(); }
 
   // Returns the error of the first lost line of stdout, which the program reports at its end;
   // nothing if all lines were written.

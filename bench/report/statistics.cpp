@@ -32,8 +32,6 @@ double percentile(std::vector<double> values, double share) {
 }
 
 Speed speed(std::span<const double> seconds, double batch, double ewma_weight) {
-  // The factor 1.4826 makes the median distance estimate the standard deviation of normal data.
-  constexpr double normal_consistency = 1.4826;
   Speed result{.mean = batch / average_seconds(seconds, ewma_weight)};
   std::vector<double> speeds;
   double sum = 0;

@@ -16,6 +16,9 @@ double average_seconds(std::span<const double> seconds, double ewma_weight = 0);
 // median. Throws Error without values.
 double percentile(std::vector<double> values, double share);
 
+// The factor that makes the median distance estimate the standard deviation of normal data.
+inline constexpr double normal_consistency = 1.4826;
+
 struct Speed {
   double mean = 0;         // batch / average time, not the average of speeds
   double uncertainty = 0;  // population standard deviation of batch / t_i, over sqrt(n)

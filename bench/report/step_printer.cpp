@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "bench/report/reporter.h"
-#include "bench/report/statistics.h"
 
 namespace cnn::bench {
 
@@ -16,6 +15,9 @@ StepPrinter::StepPrinter(Console& console, PrinterOptions options)
 
 void StepPrinter::start(const RunStart& run) {
   run_ = run;
+  speed_ = RunningSpeed(static_cast<double>(options_.own_batch.value_or(run.global_batch)),
+                        options_.ewma_weight);
+  average_ = RunningAverage();
   if (options_.rounded_warm_up) {
     console_.print(warm_up_line(*options_.rounded_warm_up));
   }
@@ -31,16 +33,22 @@ void StepPrinter::step_finished(const FinishedStep& step) {
   if (!step.timed()) {
     return;
   }
-  const auto batch = static_cast<double>(run_.global_batch);
-  if (!is_displayed(step.number, options_.display_every)) {
-    const double average = average_seconds(step.step_seconds);
-    console_.progress(progress_line({.done = step.number,
-                                     .total = expected_steps(step.number, average),
-                                     .average_seconds = average,
-                                     .images_per_second = batch / average}));
-    return;
+  average_.add(step.step_seconds.back());
+  speed_.add((options_.own_batch ? step.own_step_seconds : step.step_seconds).back());
+  if (is_displayed(step.number, options_.display_every)) {
+    print_step(step);
+  } else if (console_.shows_progress()) {
+    show_progress(step.number);
   }
-  print_step(step);
+}
+
+void StepPrinter::show_progress(std::int64_t done) {
+  const double average = average_.seconds();
+  console_.progress(
+      progress_line({.done = done,
+                     .total = expected_steps(done, average),
+                     .average_seconds = average,
+                     .images_per_second = static_cast<double>(run_.global_batch) / average}));
 }
 
 void StepPrinter::print_step(const FinishedStep& step) {
@@ -50,10 +58,8 @@ void StepPrinter::print_step(const FinishedStep& step) {
   if (options_.accuracies) {
     accuracy = Accuracy{values.top_1, values.top_5};
   }
-  const auto batch = static_cast<double>(options_.own_batch.value_or(run_.global_batch));
-  const Speed now =
-      speed(own ? step.own_step_seconds : step.step_seconds, batch, options_.ewma_weight);
-  const std::string line = step_line(step.number, now, own ? step.own_loss : step.loss, accuracy);
+  const std::string line =
+      step_line(step.number, speed_.speed(), own ? step.own_loss : step.loss, accuracy);
   own ? console_.print_own(line) : console_.print(line);
 }
 

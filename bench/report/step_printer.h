@@ -6,6 +6,7 @@
 
 #include "bench/report/console.h"
 #include "bench/report/observer.h"
+#include "bench/report/running_speed.h"
 
 namespace cnn::bench {
 
@@ -36,6 +37,7 @@ class StepPrinter final : public Observer {
 
  private:
   void print_step(const FinishedStep& step);
+  void show_progress(std::int64_t done);
   // Returns the total number of steps; for a run with a time limit, the estimate from the average.
   std::int64_t expected_steps(std::int64_t done, double average_seconds) const;
   void print_totals(const RunEnd& end);
@@ -43,6 +45,8 @@ class StepPrinter final : public Observer {
   Console& console_;
   PrinterOptions options_;
   RunStart run_;
+  RunningSpeed speed_;      // of the step lines
+  RunningAverage average_;  // of the progress line
 };
 
 }  // namespace cnn::bench

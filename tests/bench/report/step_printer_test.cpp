@@ -70,6 +70,21 @@ TEST(StepPrinter, PrintsTheFirstStepAndEachThatIsDisplayed) {
   EXPECT_EQ(said.err, "step time: p50 500.00 ms, p90 500.00 ms, p99 500.00 ms of 12 steps\n");
 }
 
+TEST(StepPrinter, ReadsTheNewestTimeOnlySoThatALongRunIsNotSlowedDown) {
+  constexpr std::array<double, 4> times{0.1, 0.2, 0.4, 0.25};
+  const PrinterOutput said =
+      printed({.display_every = 4, .loss_type = "total_loss"}, [&](StepPrinter& printer) {
+        printer.start({.global_batch = 10});
+        for (std::size_t step = 0; step < times.size(); ++step) {
+          printer.step_finished({.number = static_cast<std::int64_t>(step) + 1,
+                                 .step_seconds = std::span(times).subspan(step, 1)});
+        }
+      });
+  EXPECT_EQ(said.out,
+            "Running warm up\n1\timages/sec: 100.0 +/- 0.0 (jitter = 0.0)\t0.000\n"
+            "4\timages/sec: 42.1 +/- 14.1 (jitter = 18.5)\t0.000\n");
+}
+
 TEST(StepPrinter, PrintsAccuraciesAndTheWarmUpThatABatchGroupMadeLonger) {
   const PrinterOutput said = printed(
       {.accuracies = true, .totals = false, .loss_type = "base_loss", .rounded_warm_up = 16},
