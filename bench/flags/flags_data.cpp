@@ -44,7 +44,10 @@ constexpr Flag input_rows[] = {
     {.name = "batch_group_size",
      .help = "batches that the input stage makes at a time; also rounds the warm-up up",
      .range = at_least(1),
-     .member = &at<&Config::size, &SizeOptions::batch_group>},
+     .member = &at<&Config::size, &SizeOptions::batch_group>,
+     .no_effect = {{[](const Config& c) { return c.search.any(); },
+                    "--batch_group_size groups batches of steps, and a search for the largest size "
+                    "runs none"}}},
 };
 
 constexpr Flag data_rows[] = {

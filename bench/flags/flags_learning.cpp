@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <string_view>
+
 #include "bench/flags/flag_table.h"
+#include "models/catalog.h"
 
 namespace cnn::bench {
 
@@ -21,6 +25,30 @@ constexpr NoEffectRule no_adam{
     trains_without<layers::Rule::adam>,
     "--adam_beta1, --adam_beta2 and --adam_epsilon act with --optimizer=adam only"};
 
+bool has_own_schedule(const Config& config) {
+  return config.rate.init_learning_rate || config.rate.piecewise_learning_rate_schedule;
+}
+
+// Returns whether the model has another schedule than resnet's. An unknown model is refused
+// elsewhere.
+bool has_other_rule(const Config& config) {
+  const data::Row& row = config.data.row();
+  const std::string_view set = row.has_networks ? row.name : config.data.tensors_as->name;
+  return std::ranges::any_of(models::all(), [&](const models::Model& model) {
+    return model.data_set == set && model.name == config.model.name &&
+           model.rate.rule != models::RateRule::resnet;
+  });
+}
+
+constexpr NoEffectRule no_rate_to_warm_up{
+    [](const Config& c) { return !has_own_schedule(c); },
+    "--num_learning_rate_warmup_epochs acts with --init_learning_rate or "
+    "--piecewise_learning_rate_schedule only"};
+constexpr NoEffectRule no_resnet_schedule{
+    [](const Config& c) { return has_own_schedule(c) || has_other_rule(c); },
+    "--resnet_base_lr acts on the schedule of the ResNet models on ImageNet only, and not with "
+    "--init_learning_rate or --piecewise_learning_rate_schedule"};
+
 constexpr Flag optim_rows[] = {
     {.name = "optimizer",
      .help = "update rule; momentum is Nesterov's",
@@ -42,14 +70,16 @@ constexpr Flag optim_rows[] = {
     {.name = "num_learning_rate_warmup_epochs",
      .help = "epochs over which a given rate rises from 0",
      .range = at_least(0),
-     .member = &at<&Config::rate, &models::LearningRateOptions::num_learning_rate_warmup_epochs>},
+     .member = &at<&Config::rate, &models::LearningRateOptions::num_learning_rate_warmup_epochs>,
+     .no_effect = {no_rate_to_warm_up}},
     {.name = "minimum_learning_rate",
      .help = "the decay stops at this rate",
      .range = at_least(0),
      .member = &at<&Config::rate, &models::LearningRateOptions::minimum_learning_rate>},
     {.name = "resnet_base_lr",
      .help = "rate of the ResNet schedule at batch 256, 0.128 by default",
-     .member = &at<&Config::rate, &models::LearningRateOptions::resnet_base_lr>},
+     .member = &at<&Config::rate, &models::LearningRateOptions::resnet_base_lr>,
+     .no_effect = {no_resnet_schedule}},
     {.name = "momentum",
      .help = "coefficient of --optimizer=momentum",
      .member = &at<&Config::optimizer, &OptimizerOptions::momentum>,

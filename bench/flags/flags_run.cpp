@@ -15,6 +15,10 @@ constexpr NoEffectRule no_steps{
     plans_only, "no step is run: flags for the number of steps and their display do nothing"};
 constexpr NoEffectRule no_graph{makes_no_plan,
                                 "--graph_file shows the step of a network, and none is planned"};
+constexpr NoEffectRule no_step_lines{
+    [](const Config& c) { return c.mode.eval; },
+    "--print_training_accuracy, --loss_type_to_report and --display_perf_ewma are about the step "
+    "lines of training and --forward_only: they do nothing with --eval"};
 constexpr NoEffectRule no_evaluation{
     [](const Config& c) { return !evaluates(c); },
     "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
@@ -137,7 +141,8 @@ constexpr Flag eval_rows[] = {
 constexpr Flag report_rows[] = {
     {.name = "print_training_accuracy",
      .help = "add top-1 and top-5 accuracy of the batch to each step line",
-     .member = &at<&Config::report, &ReportOptions::training_accuracy>},
+     .member = &at<&Config::report, &ReportOptions::training_accuracy>,
+     .no_effect = {no_step_lines}},
     {.name = "display_every",
      .help = "print a step line at step 1 and at every multiple of this",
      .range = at_least(1),
@@ -147,10 +152,12 @@ constexpr Flag report_rows[] = {
      .help = "weight of the newest step in an exponential mean of step times; 0 = plain mean",
      .range = between(0, 1),
      .member = &at<&Config::report, &ReportOptions::perf_ewma>,
+     .no_effect = {no_step_lines},
      .needs_steps = true},
     {.name = "loss_type_to_report",
      .help = "printed loss with (total_loss) or without (base_loss) the weight decay term",
-     .member = &at<&Config::report, &ReportOptions::loss_type>},
+     .member = &at<&Config::report, &ReportOptions::loss_type>,
+     .no_effect = {no_step_lines}},
     {.name = "summary_verbosity",
      .help = "TensorBoard event files in --train_dir: 0 none; 1 losses, rate, accuracies, speed, "
              "input wait, memory and the graph; 2 also a histogram of all gradients; 3 also one of "

@@ -125,6 +125,22 @@ TEST(FlagRules, LetSensibleCombinationsPass) {
 TEST(FlagRules, SayWhichFlagsNeedAnother) {
   const std::vector<Case> cases{
       {{{"momentum", "0.5"}}, "--momentum acts with --optimizer=momentum only"},
+      {{{"num_learning_rate_warmup_epochs", "2"}}, "acts with --init_learning_rate or"},
+      {{{"resnet_base_lr", "0.5"}, {"model", "vgg16"}}, "--resnet_base_lr acts on the schedule"},
+      {{{"resnet_base_lr", "0.5"}, {"model", "resnet20"}, {"data_name", "cifar10"}},
+       "--resnet_base_lr acts on the schedule"},
+      {{{"resnet_base_lr", "0.5"}, {"model", "resnet50"}, {"init_learning_rate", "1"}},
+       "and not with --init_learning_rate"},
+      {{{"resnet_base_lr", "0.5"},
+        {"model", "resnet50"},
+        {"piecewise_learning_rate_schedule", "1;3;.1"}},
+       "and not with --init_learning_rate"},
+      {{{"print_training_accuracy", "1"}, {"eval", "1"}}, "they do nothing with --eval"},
+      {{{"loss_type_to_report", "base_loss"}, {"eval", "1"}}, "they do nothing with --eval"},
+      {{{"display_perf_ewma", "0.5"}, {"eval", "1"}}, "they do nothing with --eval"},
+      {{{"batch_group_size", "4"}, {"find_max_batch", "1"}}, "--batch_group_size groups batches"},
+      {{{"batch_group_size", "4"}, {"find_max_image_size", "1"}},
+       "--batch_group_size groups batches"},
       {{{"rmsprop_decay", "0.5"}, {"optimizer", "adam"}}, "act with --optimizer=rmsprop only"},
       {{{"adam_beta1", "0.5"}}, "act with --optimizer=adam only"},
       {{{"fp16_loss_scale", "8"}}, "act with --use_fp16 or --precision=fp16 only"},
@@ -143,6 +159,14 @@ TEST(FlagRules, SayWhichFlagsNeedAnother) {
   EXPECT_THAT(idle_flags(with({{"momentum", "0.5"}, {"optimizer", "momentum"}})),
               testing::IsEmpty());
   EXPECT_THAT(idle_flags(with({{"use_fp16", "1"}, {"fp16_loss_scale", "8"}})), testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"resnet_base_lr", "0.5"}, {"model", "resnet50"}})),
+              testing::IsEmpty());
+  EXPECT_THAT(
+      idle_flags(with({{"init_learning_rate", "1"}, {"num_learning_rate_warmup_epochs", "2"}})),
+      testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"piecewise_learning_rate_schedule", "1;3;.1"},
+                               {"num_learning_rate_warmup_epochs", "2"}})),
+              testing::IsEmpty());
   EXPECT_THAT(idle_flags(with({{"variable_update", "horovod"}, {"horovod_device", "cpu"}})),
               testing::IsEmpty());
   EXPECT_THAT(idle_flags(with({{"save_model_steps", "5"}, {"train_dir", "d"}})),
