@@ -7,6 +7,19 @@
 
 namespace cnn::bench {
 
+namespace {
+
+// Returns what the sum of the squared weights proves of the weights before the step. A sum of
+// squares is NaN only if a weight is. In 32 bits it overflows for finite weights too.
+std::string_view weights_text(double l2) {
+  if (std::isnan(l2)) {
+    return "the weights were not finite before this step; ";
+  }
+  return std::isinf(l2) ? "the sum of the squared weights was infinite before this step; " : "";
+}
+
+}  // namespace
+
 std::string DivergenceWatch::name_of(const Since& since) {
   return since.number > 0 ? fmt::format("step {}", since.number) : std::string("the warm-up");
 }
@@ -24,7 +37,7 @@ void DivergenceWatch::step_finished(const FinishedStep& step) {
     since_ = Since{.number = step.number,
                    .global_step = step.global_step,
                    .loss = step.total_loss,
-                   .weights_are_finite = std::isfinite(step.values.l2)};
+                   .l2 = step.values.l2};
     is_untold_ = !has_told_;
     if (!step.timed()) {
       tell();
@@ -65,11 +78,11 @@ void DivergenceWatch::tell() {
     first += fmt::format("; the same run with --check_finite_step={} looks at all of the step",
                          since_->global_step);
   }
-  console_.note(fmt::format(
-      "{} (global step {}): the loss is {}; {}{}; lower --init_learning_rate or set "
-      "--gradient_clip",
-      name_of(*since_), since_->global_step, fixed(since_->loss, 0),
-      since_->weights_are_finite ? "" : "the weights were not finite before this step; ", first));
+  console_.note(
+      fmt::format("{} (global step {}): the loss is {}; {}{}; lower --init_learning_rate or set "
+                  "--gradient_clip",
+                  name_of(*since_), since_->global_step, fixed(since_->loss, 0),
+                  weights_text(since_->l2), first));
 }
 
 void DivergenceWatch::end(const RunEnd& /*end*/) {

@@ -45,7 +45,7 @@ class DivergenceWatch final : public Observer {
   struct Since {
     std::int64_t number = 0, global_step = 0;
     double loss = 0;
-    bool weights_are_finite = true;  // before the step
+    double l2 = 0;  // of the weights before the step
   };
   static std::string name_of(const Since& since);
   void tell();

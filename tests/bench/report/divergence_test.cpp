@@ -90,12 +90,16 @@ TEST(Divergence, SaysThatNothingInMemoryTellsWhereItBegan) {
   EXPECT_TRUE(run.result["diverged"]["tensor"].is_null());
 }
 
-TEST(Divergence, BlamesTheWeightsWhereTheyWereNotFiniteBefore) {
+TEST(Divergence, BlamesTheWeightsAsFarAsTheSumOfTheirSquaresProves) {
   FinishedStep step = step_of_loss(1, undefined_loss);
-  EXPECT_THAT(watch_losses({step}).notes, Not(HasSubstr("the weights were not finite")));
-  step.values.l2 = infinite_loss;
+  EXPECT_THAT(watch_losses({step}).notes, Not(HasSubstr("weights")));
+  step.values.l2 = undefined_loss;
   EXPECT_THAT(watch_losses({step}).notes,
               HasSubstr("the weights were not finite before this step"));
+  step.values.l2 = infinite_loss;  // also of finite weights, whose squares overflow
+  EXPECT_THAT(watch_losses({step}).notes,
+              AllOf(HasSubstr("the sum of the squared weights was infinite before this step"),
+                    Not(HasSubstr("the weights were not finite"))));
 }
 
 TEST(Divergence, TellsOfTheCheckedStepWhateverItsLoss) {
