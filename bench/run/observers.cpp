@@ -18,6 +18,7 @@
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
 #include "bench/report/event_file.h"
+#include "bench/report/forward_check.h"
 #include "bench/report/input_record.h"
 #include "bench/report/minimum_time.h"
 #include "bench/report/step_printer.h"
@@ -209,11 +210,14 @@ Observers make_observers(const Observed& run, const std::optional<Restored>& res
   add_rank_observers(run, all);
   add(std::make_unique<LateNotes>(run.team, run.console));
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
+  const auto find_non_finite = [&team = run.team] {
+    return team.first_non_finite(Team::Which::main);
+  };
   if (job.trains()) {
-    add(std::make_unique<DivergenceWatch>(
-        run.console, run.result,
-        [&team = run.team] { return team.first_non_finite(Team::Which::main); },
-        job.config->report.check_finite_step));
+    add(std::make_unique<DivergenceWatch>(run.console, run.result, find_non_finite,
+                                          job.config->report.check_finite_step));
+  } else {
+    add(std::make_unique<ForwardCheck>(run.console, run.result, find_non_finite));
   }
   if (writes_summaries(config)) {
     add(summaries_observer(run));

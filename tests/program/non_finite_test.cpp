@@ -125,6 +125,31 @@ TEST(NonFinite, IsNamedInTrainingAndEvaluationIfImagesHaveIt) {
   }
 }
 
+TEST(NonFinite, IsNamedByForwardOnlyWhichHasNoLoss) {
+  const TemporaryFolder folder;
+  std::vector<float> images(2 * static_cast<std::size_t>(cifar_pixels), 1);
+  const std::vector<std::int32_t> labels{0, 0};
+  const auto run = [&] {
+    const Finished run = run_program(
+        {"--device=cpu", "--data_name=tensors", "--tensors_as=cifar10",
+         "--data_dir=" + write_tensors(folder, images, labels), "--batch_size=2", "--num_batches=2",
+         "--num_warmup_batches=0", "--display_every=1", "--model=alexnet", "--forward_only",
+         "--nomeasure_ceilings", "--result_json=" + (folder / "r.json")});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return std::pair(run, nlohmann::json::parse(read_file(folder / "r.json")));
+  };
+  EXPECT_FALSE(run().second.contains("non_finite"));
+  images[0] = not_a_number;
+  const auto [forward, result] = run();
+  EXPECT_NE(line_with(forward.err,
+                      "forward only, global step 2: the first tensor in memory that "
+                      "is not finite is images (1 of 6144 values); examples whose "
+                      "logits are not finite count as wrong"),
+            "")
+      << forward.err;
+  EXPECT_EQ(result["non_finite"], "images (1 of 6144 values)");
+}
+
 TEST(NonFinite, LossOfATrainingNamesTheStepAndATensor) {
   const TemporaryFolder folder;
   const Finished run = run_program(
