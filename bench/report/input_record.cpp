@@ -47,7 +47,7 @@ void InputRecord::end(const RunEnd& end) {
         input_advice(use)));
   }
   if (use.read.skipped > 0) {
-    console_.note(fmt::format("input: {} broken examples were left out", use.read.skipped));
+    console_.note("input: " + skipped_text(use.read));
   }
 }
 

@@ -9,6 +9,7 @@ namespace cnn::bench {
 namespace {
 
 constexpr double most_of_the_time = 0.5;
+constexpr double least_idle = 0.99;  // from here on threads count as idle
 
 // Returns the seconds of all reading threads together.
 double thread_seconds(const InputUse& use) { return use.seconds * use.threads; }
@@ -71,10 +72,17 @@ std::string input_line(const InputUse& use) {
       percent(share(use.read.read_seconds, all)), percent(share(use.read.decode_seconds, all)),
       percent(share(use.read.resize_seconds, all)), percent(idle_share(use)));
   if (use.read.skipped > 0) {
-    line += fmt::format("; {} broken examples were left out", use.read.skipped);
+    line += "; " + skipped_text(use.read);
   }
   return line;
 }
+
+std::string skipped_text(const data::InputStatistics& read) {
+  return read.skipped == 1 ? std::string("1 broken example was left out")
+                           : fmt::format("{} broken examples were left out", read.skipped);
+}
+
+bool has_busy_threads(const InputUse& use) { return idle_share(use) < least_idle; }
 
 std::string input_advice(const InputUse& use) {
   const double all = thread_seconds(use);

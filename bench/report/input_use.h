@@ -26,6 +26,13 @@ Json input_json(const InputUse& use);
 // time.
 std::string input_line(const InputUse& use);
 
+// Returns "2 broken examples were left out".
+std::string skipped_text(const data::InputStatistics& read);
+
+// Returns whether reading, decoding and resizing took a share of the threads' time. If not, nothing
+// shows what would make the input faster.
+bool has_busy_threads(const InputUse& use);
+
 // Returns advice for a faster input: another disk, more threads or smaller images.
 std::string input_advice(const InputUse& use);
 

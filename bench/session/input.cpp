@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <thread>
 #include <utility>
@@ -30,6 +31,11 @@ double cpu_seconds() {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Returns how many batches may be complete while the one before them is in use.
+std::int64_t most_ready_batches(const Job& job) {
+  return job.config->data.ready_batches + other_buffers - 1;
 }
 
 Phase phase_of(const Job& job) {
@@ -153,7 +159,15 @@ void report_input(const Job& job, const RankContext& context, const Interruption
   result["input"] = input_json(use);
   console.print(total_lines(static_cast<double>(use.images) / seconds));
   console.note(input_line(use));
-  console.note("to read faster: " + input_advice(use));
+  const std::int64_t ready = most_ready_batches(job);
+  if (steps <= ready) {
+    console.note(
+        fmt::format("input: the interval took {} {}, and up to {} were ready before it: "
+                    "this speed is none of reading; raise --num_batches",
+                    steps, steps == 1 ? "batch" : "batches", ready));
+  } else if (has_busy_threads(use)) {
+    console.note("to read faster: " + input_advice(use));
+  }
 }
 
 }  // namespace cnn::bench

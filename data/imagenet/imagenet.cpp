@@ -66,10 +66,10 @@ class ImageNet final : public Dataset {
         read_one((index + broken) % size(), place, into, *scratch);
         break;
       } catch (const BrokenRecord& problem) {
-        ++skipped_;
         if (!options_.skip_broken) {
           throw;
         }
+        ++skipped_;
         check(broken + 1 < std::min<std::int64_t>(max_broken_in_a_row, size()),
               std::to_string(broken + 1) +
                   " examples in a row are broken, more than --skip_broken_records leaves out; the "

@@ -39,7 +39,17 @@ TEST(InputUse, DividesTheThreadsTime) {
               AllOf(HasSubstr("100.0 images/s of 2 threads"), HasSubstr("80.0 for each second"),
                     HasSubstr("1100.0 MiB read at 110.0 MiB/s"),
                     HasSubstr("read 20 %, decode 50 %, resize 10 % and wait 20 %"),
-                    HasSubstr("3 broken examples")));
+                    HasSubstr("3 broken examples were left out")));
+  InputUse one = ten_seconds();
+  one.read.skipped = 1;
+  EXPECT_THAT(input_line(one), HasSubstr("; 1 broken example was left out"));
+}
+
+TEST(InputUse, KnowsWhetherThreadsHadWork) {
+  EXPECT_TRUE(has_busy_threads(ten_seconds()));
+  InputUse use = ten_seconds();
+  use.read = {.examples = 1100};
+  EXPECT_FALSE(has_busy_threads(use));
 }
 
 TEST(InputUse, SaysNothingOfProcessorsThatComputeToo) {

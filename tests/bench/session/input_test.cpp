@@ -28,6 +28,13 @@ class NumberedExamples final : public data::Dataset {
     into.image.front() = std::byte{0};
     *into.label = static_cast<std::int32_t>(index);
   }
+  // Between two readings an hour of decoding has passed.
+  data::InputStatistics statistics() const override {
+    return {.decode_seconds = 3600.0 * ++readings_};
+  }
+
+ private:
+  mutable int readings_ = 0;
 };
 
 // A run on image files with two examples per step and device.
@@ -168,6 +175,21 @@ TEST(ReportInput, CountsTheImagesOfTheTimedStepsOfAllDevices) {
   EXPECT_THAT(input.err, HasSubstr("to read faster: "));
   EXPECT_EQ(input.result["input"]["images"], 5 * 4);
   EXPECT_EQ(input.result["input"]["threads"], 2);
+}
+
+TEST(ReportInput, SaysThatABriefIntervalOnlyTookBatchesThatWereReady) {
+  FedRun run(Mode::training);
+  run.job.warm_up = 3;
+  run.job.length.batches = 2;
+  const ReportedInput brief = reported(run);
+  EXPECT_THAT(brief.err, HasSubstr("input: the interval took 2 batches, and up to 2 were ready "
+                                   "before it: this speed is none of reading; raise "
+                                   "--num_batches\n"));
+  EXPECT_THAT(brief.err, testing::Not(HasSubstr("to read faster")));
+  run.job.length.batches = 3;
+  EXPECT_THAT(reported(run).err, HasSubstr("to read faster"));
+  run.config.data.ready_batches = 7;
+  EXPECT_THAT(reported(run).err, HasSubstr("took 3 batches, and up to 8 were ready"));
 }
 
 TEST(ReportInput, ReadsAsManyBatchesAsAnEvaluationHas) {

@@ -196,9 +196,11 @@ TEST_F(ImageNetRecords, NameABrokenRecordOrLeaveItOut) {
   for (const auto& [broken, says] :
        {std::pair{flipped, "checksum"}, {bad_image, "JPEG"}, {bad_label, "label 1001"}}) {
     folder_.write("train-00000-of-00002", broken);
-    EXPECT_THAT(error_of([&] { example_at(*opened(options()), 0, {}); }),
+    const auto refusing = opened(options());
+    EXPECT_THAT(error_of([&] { example_at(*refusing, 0, {}); }),
                 AllOf(HasSubstr("train-00000-of-00002: the record at byte 0 is broken"),
                       HasSubstr(says), HasSubstr("--skip_broken_records")));
+    EXPECT_EQ(refusing->statistics().skipped, 0) << "the run ends with it";
     Options skipping = options();
     skipping.images.skip_broken = true;
     const auto dataset = opened(skipping);
