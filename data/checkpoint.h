@@ -33,7 +33,7 @@ struct SaveOptions {
 };
 
 // Saves a checkpoint and returns its path once it is complete and on disk. Only then deletes the
-// checkpoints with the lowest steps, beyond max_to_keep; a failure, or a kill at any time, leaves
+// checkpoints that were saved first, beyond max_to_keep; a failure, or a kill at any time, leaves
 // the earlier ones unchanged. One process at a time may save in a folder.
 std::filesystem::path save(const SaveOptions& options, std::span<const NamedTensor> tensors,
                            const ValueSource& source);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <span>
 #include <system_error>
 
 #include "data/checkpoint.h"
@@ -23,16 +25,56 @@ void remove_leftovers(const fs::path& folder) {
   }
 }
 
-void remove_oldest(const fs::path& folder, const fs::path& newest, int max_to_keep) {
-  if (max_to_keep <= 0) {
-    return;
+// Returns the names between quotes in the index, in its order: the newest checkpoint, then, as
+// TensorFlow writes them, all from the oldest to the newest. Nothing if it cannot be read.
+std::vector<std::string> names_in_index(const fs::path& folder) {
+  std::vector<std::string> names;
+  try {
+    const std::vector<std::byte> bytes = read_whole(folder / checkpoint_index);
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    while (true) {
+      const std::size_t begin = text.find('"');
+      const std::size_t end = begin == text.npos ? text.npos : text.find('"', begin + 1);
+      if (end == text.npos) {
+        break;
+      }
+      names.emplace_back(text.substr(begin + 1, end - begin - 1));
+      text.remove_prefix(end + 1);
+    }
+  } catch (const Error&) {
+    names.clear();
   }
-  std::vector<fs::path> others = checkpoints_in(folder);
-  std::erase(others, newest);
-  for (auto i = static_cast<std::size_t>(max_to_keep - 1); i < others.size(); ++i) {
-    std::error_code ignored;  // the save has succeeded; the next one tries again
-    fs::remove(others[i], ignored);
+  return names;
+}
+
+// Returns the checkpoints of a folder from the oldest to the newest. A step says nothing of the age
+// where a training went back to an earlier checkpoint, so the order is the index's. Checkpoints
+// that it does not list count as older, with the lowest step as the oldest.
+std::vector<fs::path> by_age(const fs::path& folder) {
+  std::vector<fs::path> all = checkpoints_in(folder);
+  std::ranges::reverse(all);
+  std::vector<std::string> listed = names_in_index(folder);
+  if (!listed.empty() && std::ranges::count(listed, listed.front()) > 1) {
+    listed.erase(listed.begin());  // its place is the one in the list
   }
+  std::ranges::stable_sort(all, {}, [&](const fs::path& path) {
+    const auto place = std::ranges::find(listed, path.filename().string());
+    return place == listed.end() ? 0 : place - listed.begin() + 1;
+  });
+  return all;
+}
+
+// Names the newest checkpoint, and all that stay from the oldest to the newest.
+void write_index(const fs::path& folder, std::span<const fs::path> kept) {
+  constexpr std::size_t most = 500;  // an index of more than 64 KiB is not read
+  const auto line = [](std::string_view key, const fs::path& path) {
+    return std::string(key) + ": \"" + path.filename().string() + "\"\n";
+  };
+  std::string text = line("model_checkpoint_path", kept.back());
+  for (const fs::path& path : kept.last(std::min(most, kept.size()))) {
+    text += line("all_model_checkpoint_paths", path);
+  }
+  write_atomically(folder / checkpoint_index, text);
 }
 
 }  // namespace
@@ -64,8 +106,17 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
     of_several["ranks"] = std::to_string(options.ranks);
   }
   write_safetensors(path, stored, values, of_several);
-  write_atomically(folder / checkpoint_index, "model_checkpoint_path: \"" + name + "\"\n");
-  remove_oldest(folder, path, options.max_to_keep);
+  std::vector<fs::path> all = by_age(folder);
+  std::erase(all, path);
+  all.push_back(path);
+  const std::size_t most =
+      options.max_to_keep == 0 ? all.size() : static_cast<std::size_t>(options.max_to_keep);
+  const std::size_t surplus = all.size() - std::min(most, all.size());
+  write_index(folder, std::span(all).subspan(surplus));
+  for (const fs::path& oldest : std::span(all).first(surplus)) {
+    std::error_code ignored;  // the save has succeeded; the next one tries again
+    fs::remove(oldest, ignored);
+  }
   return path;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ TEST(Checkpoint, IsFoundAndLoadedAsSaved) {
   EXPECT_EQ(path, dir / "model.ckpt-110.safetensors");
   EXPECT_EQ(find_newest(dir), path);
   EXPECT_EQ(read_file(dir / "checkpoint"),
-            "model_checkpoint_path: \"model.ckpt-110.safetensors\"\n");
+            "model_checkpoint_path: \"model.ckpt-110.safetensors\"\n"
+            "all_model_checkpoint_paths: \"model.ckpt-110.safetensors\"\n");
   EXPECT_EQ(load_all(path), std::vector<float>(8, 2.5F));
 }
 
@@ -71,6 +73,56 @@ TEST(Checkpoint, KeepsTheNewestOnesOnly) {
                                           "model.ckpt-101.safetensors", "model.ckpt-notes.txt"));
   save_constant({.train_dir = folder.path(), .global_step = 102, .max_to_keep = 0}, 1);
   EXPECT_EQ(folder.names().size(), 5U);
+}
+
+// Saves these steps one after the other, of which two stay, and returns the steps that are left.
+std::vector<std::int64_t> steps_left(const fs::path& dir, const std::vector<std::int64_t>& steps) {
+  for (const std::int64_t step : steps) {
+    save_constant({.train_dir = dir, .global_step = step, .max_to_keep = 2}, 1);
+  }
+  std::vector<std::int64_t> left;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    if (entry.path().extension() == ".safetensors") {
+      left.push_back(step_of(entry.path()));
+    }
+  }
+  std::ranges::sort(left);
+  return left;
+}
+
+TEST(Checkpoint, KeepsTheNewestByAgeWhereATrainingWentBack) {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {3, 40, 50}) {
+    save_constant({.train_dir = folder.path(), .global_step = step}, 1);
+  }
+  const std::string listed = read_file(folder.path() / "checkpoint");
+  folder.write("checkpoint", "model_checkpoint_path: \"model.ckpt-3.safetensors\"\n" +
+                                 listed.substr(listed.find('\n') + 1));
+  EXPECT_THAT(steps_left(folder.path(), {5}), ElementsAre(5, 50));
+  EXPECT_THAT(steps_left(folder.path(), {7, 9}), ElementsAre(7, 9));
+  EXPECT_EQ(find_newest(folder.path()), folder.path() / "model.ckpt-9.safetensors");
+}
+
+TEST(Checkpoint, TakesThoseThatTheIndexDoesNotListForOlder) {
+  const TemporaryFolder folder;
+  for (const char* step : {"40", "3", "50"}) {
+    folder.write("model.ckpt-" + std::string(step) + ".safetensors", "");
+  }
+  folder.write("checkpoint", "model_checkpoint_path: \"model.ckpt-3.safetensors\"\n");
+  EXPECT_THAT(steps_left(folder.path(), {5}), ElementsAre(3, 5));
+  folder.write("checkpoint", std::string(100'000, '\"'));
+  EXPECT_THAT(steps_left(folder.path(), {4}), ElementsAre(4, 5));
+}
+
+TEST(Checkpoint, NamesNoMoreInTheIndexThanIsRead) {
+  const TemporaryFolder folder;
+  for (int step = 0; step < 1500; ++step) {
+    folder.write("model.ckpt-" + std::to_string(1'000'000'000'000 + step) + ".safetensors", "");
+  }
+  const fs::path path = save_constant(
+      {.train_dir = folder.path(), .global_step = 2'000'000'000'000, .max_to_keep = 0}, 1);
+  EXPECT_LT(fs::file_size(folder.path() / "checkpoint"), 65536U);
+  EXPECT_EQ(find_newest(folder.path()), path);
 }
 
 TEST(Checkpoint, NeverDeletesTheOneJustSavedEvenWithTheLowestNumber) {
