@@ -183,6 +183,20 @@ std::vector<std::string> missing_shards(const std::vector<Shard>& shards) {
           " promises; an epoch is what they hold"};
 }
 
+// Returns one notice about shards without a byte, which an interrupted copy may leave.
+std::vector<std::string> empty_shards(const std::vector<Shard>& shards) {
+  const auto is_empty = [](const Shard& shard) { return shard.bytes == 0; };
+  const auto first = std::ranges::find_if(shards, is_empty);
+  if (first == shards.end()) {
+    return {};
+  }
+  const auto others = std::ranges::count_if(shards, is_empty) - 1;
+  return {first->path.string() +
+          (others == 0 ? " is an empty file"
+                       : " and " + std::to_string(others) + " more shards are empty files") +
+          ": an epoch is what the other shards hold"};
+}
+
 }  // namespace
 
 RecordIndex::RecordIndex(std::vector<Shard> shards) : shards_(std::move(shards)) {
@@ -229,6 +243,9 @@ std::vector<fs::path> index_paths(const IndexOptions& options) {
 OpenedIndex open_record_index(const IndexOptions& options) {
   std::vector<Shard> shards = list_shards(options);
   std::vector<std::string> notices = missing_shards(shards);
+  for (std::string& notice : empty_shards(shards)) {
+    notices.push_back(std::move(notice));
+  }
   std::optional<std::vector<Shard>> known;
   for (const fs::path& path : index_paths(options)) {
     if (!known) {

@@ -51,7 +51,7 @@ bool has_record_shards(const IndexOptions& options);
 struct OpenedIndex {
   RecordIndex index;
   bool was_built = false;            // false: read from the file of an earlier run
-  std::vector<std::string> notices;  // about missing shards and skipped ends of shards
+  std::vector<std::string> notices;  // about missing and empty shards and skipped ends of shards
 };
 
 // Returns the index of the shards in a folder: from the file that an earlier run left beside them

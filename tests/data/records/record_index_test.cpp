@@ -145,6 +145,19 @@ TEST_F(RecordIndexTest, TellsOfMissingShards) {
   EXPECT_THAT(opened().notices, ElementsAre(HasSubstr("has 1 of the 2 shards")));
 }
 
+TEST_F(RecordIndexTest, TellsOfEmptyShards) {
+  folder_.write("train-00001-of-00002", "");
+  for (int run = 0; run < 2; ++run) {
+    const OpenedIndex index = opened();
+    EXPECT_EQ(index.index.size(), 2);
+    EXPECT_THAT(index.notices, ElementsAre(HasSubstr("train-00001-of-00002 is an empty file: an "
+                                                     "epoch is what the other shards hold")));
+  }
+  folder_.write("train-00002-of-00003", "");
+  EXPECT_THAT(opened().notices,
+              ElementsAre(HasSubstr("train-00001-of-00002 and 1 more shards are empty files")));
+}
+
 TEST(RecordIndex, RefusesAFolderWithoutShards) {
   const TemporaryFolder folder;
   const auto open = [&] { open_record_index({.dir = folder.path(), .subset = "train"}); };
