@@ -25,7 +25,9 @@ double rate_of(const PiecewiseRate& piecewise, std::int64_t step) {
 double rate_of(const StaircaseRate& staircase, std::int64_t step) {
   const std::int64_t stairs = step / staircase.steps;
   const double factor = std::pow(staircase.factor, static_cast<double>(stairs));
-  return std::max(staircase.minimum, staircase.start * factor);
+  const double rate = staircase.start * factor;
+  // As in upstream, 0 is no minimum: a negative rate stays negative.
+  return staircase.minimum == 0 ? rate : std::max(staircase.minimum, rate);
 }
 
 // Divides the rate by ten after 30, 60, 80 and 90 epochs.
@@ -145,6 +147,8 @@ RatePieces read_pieces(std::string_view text) {
   }
   check(std::is_sorted(pieces.epochs.begin(), pieces.epochs.end()),
         "--piecewise_learning_rate_schedule: the epochs must grow");
+  check(pieces.epochs.empty() || pieces.epochs.front() >= 0,
+        "--piecewise_learning_rate_schedule: an epoch cannot be negative");
   return pieces;
 }
 

@@ -60,7 +60,7 @@ struct PiecewiseRate {
   std::vector<double> rates;
 };
 
-// The rate max(minimum, start * factor^floor(step / steps)).
+// The rate start * factor^floor(step / steps), and at least `minimum` unless that is 0.
 struct StaircaseRate {
   double start = 0;
   double factor = 1;

@@ -111,6 +111,20 @@ TEST(LearningRate, DecaysInStairsDownToItsMinimum) {
       rate, {{0, 1}, {80071, 1}, {80072, 0.5}, {160143, 0.5}, {160144, 0.375}, {10000000, 0.375}});
 }
 
+TEST(LearningRate, DecaysFromANegativeRateToo) {
+  const LearningRate rate = rate_of(
+      "imagenet", "resnet50",
+      {.init_learning_rate = -1.0, .num_epochs_per_decay = 2, .learning_rate_decay_factor = 0.5},
+      {.batch_size = 32});
+  expect_rates(rate, {{0, -1}, {80071, -1}, {80072, -0.5}});
+}
+
+TEST(LearningRate, RefusesNegativeEpochs) {
+  EXPECT_THAT([] { read_pieces("1;-3;.1;5;.01"); },
+              ThrowsMessage<Error>(HasSubstr("an epoch cannot be negative")));
+  EXPECT_EQ(read_pieces("1;0;.1").epochs, std::vector<std::int64_t>{0});
+}
+
 TEST(LearningRate, FollowsAPiecewiseSchedule) {
   const LearningRate rate = rate_of(
       "imagenet", "trivial", {.piecewise_learning_rate_schedule = read_pieces("1;3;.1;5;.01")},
