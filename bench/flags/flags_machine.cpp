@@ -101,7 +101,7 @@ constexpr Flag fp16_rows[] = {
      .help = "the same as --precision=fp16, which needs a GPU; on a CPU use --precision=bf16",
      .member = &at<&Config::precision, &PrecisionOptions::use_fp16>},
     {.name = "fp16_loss_scale",
-     .help = "factor on the loss during back-propagation; unset = 128",
+     .help = "factor on the loss during back-propagation; unset or 0 = 128",
      .range = at_least(0),
      .member = &at<&Config::precision, &PrecisionOptions::loss_scale>,
      .no_effect = {no_fp16}},

@@ -127,7 +127,9 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   options.update.weight_decay = config.optimizer.weight_decay;
   options.update.clip = config.optimizer.gradient_clip;
   if (request.compute == DataType::f16) {
-    options.update.loss_scale = config.precision.loss_scale.value_or(request.model.fp16_loss_scale);
+    // As in upstream, 0 counts as not set.
+    const double scale = config.precision.loss_scale.value_or(0);
+    options.update.loss_scale = scale == 0 ? request.model.fp16_loss_scale : scale;
     options.update.automatic_loss_scale = config.precision.automatic_loss_scale;
     options.loss_scale_every_n = config.precision.loss_scale_every_n;
   }

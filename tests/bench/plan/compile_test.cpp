@@ -10,6 +10,7 @@
 
 #include "bench/ranks/rank_context.h"
 #include "layers/batch_norm.h"
+#include "layers/optimizer.h"
 #include "layers/passes/concat_in_place.h"
 #include "models/catalog.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -81,6 +82,34 @@ Compiled compiled(const Asked& request) {
                   .compute = request.compute,
                   .input = {}},
                  only_rank(backend_like(request.device)));
+}
+
+// Returns the factor on the loss in f16 with this value of --fp16_loss_scale.
+double loss_scale(std::optional<double> flag) {
+  Config config;
+  config.precision.loss_scale = flag;
+  const models::Model& model = models::find("cifar10", "resnet20");
+  const Compiled step = compile({.config = config,
+                                 .model = model,
+                                 .phase = Phase::training,
+                                 .batch = 2,
+                                 .image_size = model.image_size,
+                                 .compute = DataType::f16,
+                                 .input = {}},
+                                only_rank(backend_like("cuda")));
+  for (const Node& node : step.plan.graph->nodes()) {
+    if (const auto* update = dynamic_cast<const layers::Update*>(node.op.get())) {
+      return update->attributes.loss_scale;
+    }
+  }
+  return 0;
+}
+
+TEST(LossScale, IsTheModelsWhereTheFlagIsUnsetOrZero) {
+  EXPECT_EQ(loss_scale({}), 128);
+  EXPECT_EQ(loss_scale(0), 128);
+  EXPECT_EQ(loss_scale(1), 1);
+  EXPECT_EQ(loss_scale(512), 512);
 }
 
 std::map<std::string, std::size_t> counts(const Compiled& compiled) {
