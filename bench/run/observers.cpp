@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bench/flags/conditions.h"
+#include "bench/flags/fault_spec.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
@@ -18,6 +19,7 @@
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
 #include "bench/report/event_file.h"
+#include "bench/report/fault_watch.h"
 #include "bench/report/forward_check.h"
 #include "bench/report/input_record.h"
 #include "bench/report/minimum_time.h"
@@ -108,6 +110,9 @@ void add_rank_observers(const Observed& run, Observers& all) {
   }
   if (config.report.hash_file && run.team.hashed_tensors() != nullptr) {
     all.push_back(std::make_unique<HashFile>(run.job, run.team, run.result));
+  }
+  if (config.comm.fault && (run.team.exchange() != nullptr || flips_a_bit(config.comm.fault))) {
+    all.push_back(std::make_unique<FaultWatch>(run.console, *config.comm.fault));
   }
 }
 
