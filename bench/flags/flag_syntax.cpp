@@ -190,6 +190,24 @@ Arguments read_arguments(std::span<const std::string> words) {
   return result;
 }
 
+// Returns known flags of several words that become the misspelt one by another word among them:
+// lms_slices for lms_batch_slices.
+std::vector<std::string> flags_with_a_word_less(std::string_view misspelt) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin < misspelt.size();) {
+    const std::size_t end = std::min(misspelt.find('_', begin), misspelt.size());
+    std::string name(misspelt);
+    // The last word goes with the underscore before it.
+    name.erase(end == misspelt.size() && begin > 0 ? begin - 1 : begin, end + 1 - begin);
+    if (name.find('_') != name.npos && find_flag(name) != nullptr &&
+        std::ranges::find(names, name) == names.end()) {
+      names.push_back(std::move(name));
+    }
+    begin = end + 1;
+  }
+  return names;
+}
+
 std::vector<std::string> similar_flags(std::string_view misspelt) {
   constexpr std::size_t most = 3;
   std::vector<std::pair<std::size_t, std::string>> near;  // distance and name
@@ -215,12 +233,13 @@ std::vector<std::string> similar_flags(std::string_view misspelt) {
     }
   }
   std::ranges::sort(near);
-  std::vector<std::string> names;
+  std::vector<std::string> names = flags_with_a_word_less(misspelt);
   for (const auto& [distance, name] : near) {
-    if (names.size() < most && distance == near.front().first) {
+    if (distance == near.front().first && std::ranges::find(names, name) == names.end()) {
       names.push_back(name);
     }
   }
+  names.resize(std::min(names.size(), most));
   return names;
 }
 

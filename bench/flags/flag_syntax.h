@@ -23,7 +23,8 @@ std::vector<std::string> expand_flag_files(std::span<const std::string> words);
 // an unknown flag that --undefok does not name.
 Arguments read_arguments(std::span<const std::string> words);
 
-// Returns up to three known flags that are closest to a misspelt one, or that begin with it.
+// Returns up to three known flags that are closest to a misspelt one, or that begin with it; first
+// those that lack one of its words.
 std::vector<std::string> similar_flags(std::string_view misspelt);
 
 }  // namespace cnn::bench

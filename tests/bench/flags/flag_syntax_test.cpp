@@ -72,6 +72,11 @@ TEST(FlagSyntax, SuggestsTheFlagThatWasMeant) {
   EXPECT_THAT(similar_flags("num_batch"), ElementsAre("num_batches"));
   EXPECT_THAT(similar_flags("forward"), ElementsAre("forward_only"));
   EXPECT_THAT(similar_flags("nodropuot"), ElementsAre("nodropout"));
+  EXPECT_THAT(similar_flags("lms_batch_slices"),
+              ElementsAre("lms_slices", "lms_dense_slices", "lms_row_slices"));
+  EXPECT_THAT(similar_flags("my_batch_size"), ElementsAre("batch_size"));
+  EXPECT_THAT(similar_flags("num_gpus_here"), ElementsAre("num_gpus"));
+  EXPECT_TRUE(similar_flags("lms_unheard").empty()) << "one word left is no hint";
   EXPECT_TRUE(similar_flags("qqqqqqqq").empty());
 }
 
