@@ -6,7 +6,20 @@
 namespace cnn::lms {
 
 Evaluator::Evaluator(const PlanningProblem& problem, std::size_t device_bytes, SyncMode sync)
-    : problem_(problem), device_bytes_(device_bytes), sync_(sync), disk_(problem) {}
+    : device_bytes_(device_bytes), sync_(sync), disk_(problem) {
+  const auto seconds_of = [&](std::size_t bytes, double rate) {
+    return problem.copy_latency + (rate > 0 ? static_cast<double>(bytes) / rate : 0);
+  };
+  for (const Root& root : problem.roots) {
+    root_bytes_.push_back(root.bytes);
+    swap_out_seconds_.push_back(seconds_of(root.bytes, problem.out_bytes_per_second));
+    swap_in_seconds_.push_back(seconds_of(root.bytes, problem.in_bytes_per_second));
+  }
+  for (const ProblemNode& node : problem.nodes) {
+    workspace_.push_back(node.workspace);
+    node_seconds_.push_back(node.seconds);
+  }
+}
 
 const Evaluation& Evaluator::evaluate(const ExpandedSchedule& expanded) {
   weigh(expanded);
@@ -45,7 +58,7 @@ void Evaluator::run(const ExpandedSchedule& expanded) {
 void Evaluator::add_intervals(const ExpandedSchedule& expanded) {
   bytes_.assign(expanded.steps.size() + 1, 0);
   for (const LiveInterval& interval : expanded.intervals) {
-    const std::size_t bytes = problem_.roots[interval.root].bytes;
+    const std::size_t bytes = bytes_of(interval);
     bytes_[interval.first] += bytes;
     bytes_[interval.last + 1] -= bytes;
   }
@@ -55,7 +68,7 @@ void Evaluator::add_intervals(const ExpandedSchedule& expanded) {
   }
   for (std::size_t s = 0; s < expanded.steps.size(); ++s) {
     if (expanded.steps[s].kind == StepKind::compute) {
-      bytes_[s] += problem_.nodes[expanded.steps[s].id].workspace;
+      bytes_[s] += workspace_[expanded.steps[s].id];
     }
   }
 }
@@ -73,7 +86,7 @@ void Evaluator::find_copies(const ExpandedSchedule& expanded) {
   }
   std::ranges::stable_sort(
       swap_outs_, {}, [&](const PlacedSwapOut& d) { return expanded.intervals[d.interval].last; });
-  swap_out_of_.assign(problem_.roots.size(), -1);
+  swap_out_of_.assign(root_bytes_.size(), -1);
   for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
     swap_out_of_[expanded.intervals[swap_outs_[d].interval].root] = static_cast<std::int32_t>(d);
   }
@@ -96,7 +109,7 @@ void Evaluator::merge_returns(const ExpandedSchedule& expanded) {
         });
     const auto from = bytes_.begin() + (is_taken ? use : use + 1);
     const auto to = bytes_.begin() + interval.first;
-    const std::size_t bytes = problem_.roots[interval.root].bytes;
+    const std::size_t bytes = bytes_of(interval);
     const bool fits =
         std::all_of(from, to, [&](std::size_t live) { return live + bytes <= device_bytes_; });
     if (fits) {
@@ -112,7 +125,7 @@ void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
   std::uint32_t least = 0;
   for (PlacedSwapIn& one : swap_ins_) {
     const LiveInterval& interval = expanded.intervals[one.interval];
-    const std::size_t bytes = problem_.roots[interval.root].bytes;
+    const std::size_t bytes = bytes_of(interval);
     if (interval.first >= expanded.backward) {
       least = std::max(least, static_cast<std::uint32_t>(expanded.backward));
     }
@@ -125,27 +138,17 @@ void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
   }
 }
 
-// Returns the bytes that copies may fill at a step.
-std::size_t Evaluator::limit(std::size_t step) const {
-  return reserved_.empty() ? device_bytes_
-                           : device_bytes_ - std::min(device_bytes_, reserved_[step]);
-}
-
 void Evaluator::measure() {
-  result_.excess = 0;
   for (std::size_t s = 0; s + 1 < bytes_.size(); ++s) {
     result_.peak = std::max(result_.peak, bytes_[s]);
+  }
+  result_.fits = result_.peak <= device_bytes_;
+  result_.excess = 0;
+  for (std::size_t s = 0; !result_.fits && s + 1 < bytes_.size(); ++s) {
     if (bytes_[s] > device_bytes_) {
       result_.excess += static_cast<double>(bytes_[s] - device_bytes_);
     }
   }
-  result_.fits = result_.peak <= device_bytes_;
-}
-
-double Evaluator::seconds_of(std::uint32_t interval, const ExpandedSchedule& expanded,
-                             double rate) const {
-  const auto bytes = static_cast<double>(problem_.roots[expanded.intervals[interval].root].bytes);
-  return problem_.copy_latency + (rate > 0 ? bytes / rate : 0);
 }
 
 // Frees the oldest swap-outs first, until enough room is left beside the running ones.
@@ -173,7 +176,7 @@ void Evaluator::start_lanes(const ExpandedSchedule& expanded) {
   begun_.assign(swap_ins_.size(), 0);
   pending_bytes_.resize(swap_outs_.size());
   for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
-    pending_bytes_[d] = problem_.roots[expanded.intervals[swap_outs_[d].interval].root].bytes;
+    pending_bytes_[d] = bytes_of(expanded.intervals[swap_outs_[d].interval]);
   }
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;
@@ -192,7 +195,7 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
     // its room.
     std::size_t returning = 0;
     for (std::uint32_t r = next_return; r < swap_ins_.size() && swap_ins_[r].position == s; ++r) {
-      returning += problem_.roots[expanded.intervals[swap_ins_[r].interval].root].bytes;
+      returning += bytes_of(expanded.intervals[swap_ins_[r].interval]);
     }
     compute = std::max(compute, free_until(room + returning));
     for (; next_return < swap_ins_.size() && swap_ins_[next_return].position == s; ++next_return) {
@@ -202,7 +205,7 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
     compute = std::max({compute, ready_[s], waits_until_});
     starts_[s] = compute;
     if (expanded.steps[s].kind == StepKind::compute) {
-      compute += problem_.nodes[expanded.steps[s].id].seconds;
+      compute += node_seconds_[expanded.steps[s].id];
     }
     ends_[s] = compute;
     for (; started_ < swap_outs_.size() &&
@@ -210,7 +213,7 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
          ++started_) {
       const LiveInterval& interval = expanded.intervals[swap_outs_[started_].interval];
       out = disk_.admit(started_, std::max(out, ends_[interval.written])) +
-            seconds_of(swap_outs_[started_].interval, expanded, problem_.out_bytes_per_second);
+            swap_out_seconds_[interval.root];
       departed_[started_] = out;
       disk_.arrived(started_, out);
       compute = waits_for_out(sync_) ? std::max(compute, out) : compute;
@@ -247,7 +250,7 @@ void Evaluator::begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r,
     }
   }
   begun_[r] = start;
-  in_ = start + seconds_of(one.interval, expanded, problem_.in_bytes_per_second);
+  in_ = start + swap_in_seconds_[expanded.intervals[one.interval].root];
   if (left >= 0) {
     disk_.returned(static_cast<std::size_t>(left), in_);
   }
@@ -278,8 +281,8 @@ void Evaluator::tighten(const ExpandedSchedule& expanded, double slack) {
   for (std::size_t r = swap_ins_.size(); r-- > 0;) {
     PlacedSwapIn& one = swap_ins_[r];
     const std::uint32_t use = expanded.intervals[one.interval].first;
-    latest = std::min(latest, starts_[use]) -
-             seconds_of(one.interval, expanded, problem_.in_bytes_per_second);
+    latest =
+        std::min(latest, starts_[use]) - swap_in_seconds_[expanded.intervals[one.interval].root];
     while (!frees[r] && one.position < std::min(use, next) &&
            ends_[one.position] + slack <= latest) {
       ++one.position;

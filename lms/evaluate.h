@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -74,12 +75,18 @@ class Evaluator {
   void free_for(std::uint32_t step, std::size_t room, std::optional<std::uint32_t> for_swap_in);
   void begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r, std::size_t room);
   double free_until(std::size_t room) const;
-  std::size_t limit(std::size_t step) const;
+  // Returns the bytes that copies may fill at a step.
+  std::size_t limit(std::size_t step) const {
+    return reserved_.empty() ? device_bytes_
+                             : device_bytes_ - std::min(device_bytes_, reserved_[step]);
+  }
   void free_early(const ExpandedSchedule& expanded);
   void await_swap_outs(const ExpandedSchedule& expanded);
-  double seconds_of(std::uint32_t interval, const ExpandedSchedule& expanded, double rate) const;
+  std::size_t bytes_of(const LiveInterval& interval) const { return root_bytes_[interval.root]; }
 
-  const PlanningProblem& problem_;
+  // Members of roots and nodes in arrays of their own, which the caches hold.
+  std::vector<std::size_t> root_bytes_, workspace_;                        // by root, by node
+  std::vector<double> node_seconds_, swap_out_seconds_, swap_in_seconds_;  // by node, by root
   std::size_t device_bytes_;
   SyncMode sync_;
   Evaluation result_;

@@ -35,6 +35,7 @@ void ScheduleExpander::flatten() {
   for (const ProblemNode& node : problem_.nodes) {
     Node flat = here();
     flat.seconds = node.seconds;
+    flat.may_repeat = node.may_repeat;
     flat.writes = flat.reads + static_cast<std::uint32_t>(node.reads.size());
     lists_.insert(lists_.end(), node.reads.begin(), node.reads.end());
     lists_.insert(lists_.end(), node.writes.begin(), node.writes.end());
@@ -47,8 +48,17 @@ void ScheduleExpander::flatten() {
     const Root& root = problem_.roots[r];
     has_parts_.push_back(root.makers.size() > 1 ? 1 : 0);
     needed_backward_.push_back(root.needed_backward ? 1 : 0);
+    is_input_.push_back(root.is_input ? 1 : 0);
+    first_maker_.push_back(static_cast<std::uint32_t>(makers_.size()));
+    makers_.insert(makers_.end(), root.makers.begin(), root.makers.end());
     if (root.early) {
       early_[*root.early].push_back(r);
+    }
+  }
+  first_maker_.push_back(static_cast<std::uint32_t>(makers_.size()));
+  for (const ProblemStep& step : problem_.steps) {
+    if (step.kind == StepKind::offload) {
+      offloaded_.push_back(step.id);
     }
   }
 }
@@ -325,7 +335,7 @@ void ScheduleExpander::require(std::uint32_t root) {
     }
     return;
   }
-  if (problem_.roots[root].is_input) {
+  if (is_input_[root] != 0) {
     begin(root, false);
     result_.steps.push_back({StepKind::fetch, root, given_, true});
     return;
@@ -337,8 +347,9 @@ void ScheduleExpander::require(std::uint32_t root) {
 // what was requested before it. So a root may exist once its sources do.
 void ScheduleExpander::repeat_makers(std::uint32_t root) {
   bool begun = false;
-  for (const std::uint32_t maker : problem_.roots[root].makers) {
-    check(problem_.nodes[maker].may_repeat, "a node that may not run again would have to");
+  for (std::uint32_t m = first_maker_[root]; m < first_maker_[root + 1]; ++m) {
+    const std::uint32_t maker = makers_[m];
+    check(nodes_[maker].may_repeat, "a node that may not run again would have to");
     for (const std::uint32_t source : reads(maker)) {
       const bool was_there = interval_[source] >= 0;
       require(source);
@@ -439,9 +450,9 @@ bool ScheduleExpander::is_read_next(std::uint32_t root) const {
 
 // No compute step waits for the copy of an output, so that its bytes stay until the end.
 void ScheduleExpander::keep_outputs() {
-  for (const ProblemStep& step : problem_.steps) {
-    if (step.kind == StepKind::offload && interval_[step.id] >= 0) {
-      result_.intervals[static_cast<std::size_t>(interval_[step.id])].last =
+  for (const std::uint32_t root : offloaded_) {
+    if (interval_[root] >= 0) {
+      result_.intervals[static_cast<std::size_t>(interval_[root])].last =
           static_cast<std::uint32_t>(result_.steps.size()) - 1;
     }
   }

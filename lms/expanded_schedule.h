@@ -100,6 +100,7 @@ class ScheduleExpander {
   struct Node {
     // Start of each list; it ends at the next node's start.
     std::uint32_t reads = 0, writes = 0, may_reuse = 0;
+    bool may_repeat = false;
     double seconds = 0;
   };
   // The state before a given step of the base.
@@ -147,8 +148,11 @@ class ScheduleExpander {
   std::vector<Node> nodes_;     // by NodeId, and a sentinel
   std::vector<std::uint32_t> lists_;
   std::vector<ProblemNode::InPlaceReuse> pairs_;
-  std::vector<std::uint8_t> has_parts_, needed_backward_;  // by root
-  std::vector<std::vector<std::uint32_t>> early_;          // by given step: roots
+  std::vector<std::uint8_t> has_parts_, needed_backward_, is_input_;  // by root
+  std::vector<std::uint32_t> makers_;              // nodes of all roots, one root after another
+  std::vector<std::uint32_t> first_maker_;         // by root, and a sentinel: position in makers_
+  std::vector<std::uint32_t> offloaded_;           // roots
+  std::vector<std::vector<std::uint32_t>> early_;  // by given step: roots
 
   // The base.
   TensorDecisions base_;
