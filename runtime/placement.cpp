@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "runtime/divide_up.h"
 #include "runtime/linear_congruence.h"
@@ -17,14 +18,17 @@ namespace {
 
 using Order = std::vector<std::uint32_t>;  // indices of intervals
 
-// Placed intervals, sorted by offset. Members are separate arrays, since nearly all time goes into
-// scanning them.
+// Placed intervals, sorted by offset. First and last steps are separate arrays of a small type,
+// since nearly all time goes into scanning them. Number: a signed type, as SSE2 has no other
+// comparisons, that holds all steps.
+template <class Number>
 class PlacedIntervals {
  public:
   explicit PlacedIntervals(std::size_t capacity)
       : overlaps_(round_up(capacity, word)), lower_(capacity), upper_(capacity) {
     offsets_.reserve(capacity);
     ends_.reserve(capacity);
+    by_offset_.reserve(capacity);
     firsts_.reserve(capacity);
     lasts_.reserve(capacity);
   }
@@ -49,19 +53,22 @@ class PlacedIntervals {
   }
 
   void insert(const Interval& interval, std::size_t offset) {
-    const auto at = std::upper_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin();
-    offsets_.insert(offsets_.begin() + at, offset);
-    ends_.insert(ends_.begin() + at, offset + interval.bytes);
-    firsts_.insert(firsts_.begin() + at, static_cast<std::int32_t>(interval.first));
-    lasts_.insert(lasts_.begin() + at, static_cast<std::int32_t>(interval.last));
+    const auto offset_of = [&](std::uint32_t i) { return offsets_[i]; };
+    const auto at =
+        std::ranges::upper_bound(by_offset_, offset, {}, offset_of) - by_offset_.begin();
+    by_offset_.insert(by_offset_.begin() + at, static_cast<std::uint32_t>(offsets_.size()));
+    offsets_.push_back(offset);
+    ends_.push_back(offset + interval.bytes);
+    firsts_.insert(firsts_.begin() + at, static_cast<Number>(interval.first));
+    lasts_.insert(lasts_.begin() + at, static_cast<Number>(interval.last));
   }
 
  private:
   // Compares all intervals without a branch, so that the compiler uses vectors; then visits the few
   // that overlap in time.
   std::size_t find_neighbours(const Interval& interval) {
-    const auto first = static_cast<std::int32_t>(interval.first);
-    const auto last = static_cast<std::int32_t>(interval.last);
+    const auto first = static_cast<Number>(interval.first);
+    const auto last = static_cast<Number>(interval.last);
     for (std::size_t i = 0; i < firsts_.size(); ++i) {
       overlaps_[i] = static_cast<std::uint8_t>(firsts_[i] <= last) &
                      static_cast<std::uint8_t>(lasts_[i] >= first);
@@ -71,7 +78,8 @@ class PlacedIntervals {
       std::uint64_t bytes = 0;
       std::memcpy(&bytes, &overlaps_[from], word);
       for (; bytes != 0; bytes &= bytes - 1) {
-        const std::size_t i = from + static_cast<std::size_t>(std::countr_zero(bytes)) / 8;
+        const std::uint32_t i =
+            by_offset_[from + static_cast<std::size_t>(std::countr_zero(bytes)) / 8];
         lower_[count] = offsets_[i];
         upper_[count] = ends_[i];
         ++count;
@@ -82,22 +90,36 @@ class PlacedIntervals {
 
   static constexpr std::size_t word = sizeof(std::uint64_t);
 
-  std::vector<std::size_t> offsets_, ends_;
-  std::vector<std::int32_t> firsts_, lasts_;  // signed, as SSE2 has no other comparisons
+  std::vector<std::size_t> offsets_, ends_;  // in the order of their placement
+  std::vector<std::uint32_t> by_offset_;     // indices of these
+  std::vector<Number> firsts_, lasts_;       // by offset
   // Holds 1 for each placed interval that overlaps in time, else 0, and 0 behind the last one.
   std::vector<std::uint8_t> overlaps_;
   std::vector<std::size_t> lower_, upper_;  // of the neighbours found
 };
 
+template <class Number>
 Placement place_in(const Order& order, const std::vector<Interval>& intervals, bool lowest) {
   Placement result{.offsets = std::vector<std::size_t>(intervals.size())};
-  PlacedIntervals placed(intervals.size());
+  PlacedIntervals<Number> placed(intervals.size());
   for (const std::uint32_t index : order) {
     result.offsets[index] = placed.find_offset(intervals[index], lowest);
     placed.insert(intervals[index], result.offsets[index]);
     result.height = std::max(result.height, result.offsets[index] + intervals[index].bytes);
   }
   return result;
+}
+
+// Returns whether 16 bits hold all steps.
+bool is_short(const std::vector<Interval>& intervals) {
+  return std::ranges::all_of(intervals, [](const Interval& interval) {
+    return std::cmp_less_equal(interval.last, std::numeric_limits<std::int16_t>::max());
+  });
+}
+
+Placement place_in(const Order& order, const std::vector<Interval>& intervals, bool lowest) {
+  return is_short(intervals) ? place_in<std::int16_t>(order, intervals, lowest)
+                             : place_in<std::int32_t>(order, intervals, lowest);
 }
 
 // Returns the live bytes of every step.
@@ -302,7 +324,7 @@ Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
       std::max(is_tight ? lower_bound(large) : bound + slack, enough - std::min(enough, slack));
   const Placement found = search(large, goal);
   Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
-  PlacedIntervals placed(intervals.size());
+  PlacedIntervals<std::int32_t> placed(intervals.size());
   for (std::size_t i = 0; i < others.size(); ++i) {
     placed.insert(large[i], found.offsets[i]);
     result.offsets[others[i]] = found.offsets[i];

@@ -19,6 +19,8 @@ struct Segment {
   std::size_t offset = 0;
 };
 
+// Number: a signed type, as SSE2 has no other comparisons, that holds all steps.
+template <class Number>
 class Skyline {
  public:
   explicit Skyline(const std::vector<Interval>& intervals) : intervals_(intervals) {}
@@ -57,8 +59,8 @@ class Skyline {
     firsts_.clear();
     lasts_.clear();
     for (const std::uint32_t i : left_) {
-      firsts_.push_back(static_cast<std::int32_t>(intervals_[i].first));
-      lasts_.push_back(static_cast<std::int32_t>(intervals_[i].last));
+      firsts_.push_back(static_cast<Number>(intervals_[i].first));
+      lasts_.push_back(static_cast<Number>(intervals_[i].last));
     }
     const auto last = static_cast<std::uint32_t>(*std::ranges::max_element(lasts_));
     segments_ = {{.first = 0, .last = last, .offset = 0}};
@@ -72,18 +74,19 @@ class Skyline {
   // Returns a position among the intervals that are left; their number if none fits. Compares many
   // without a branch, so that the compiler uses vectors, then fewer, then finds the one among them.
   std::size_t first_that_fits(const Segment& segment) {
-    const auto first = static_cast<std::int32_t>(segment.first);
-    const auto last = static_cast<std::int32_t>(segment.last);
+    const auto first = static_cast<Number>(segment.first);
+    const auto last = static_cast<Number>(segment.last);
     const auto fits = [&](std::size_t i) {
-      return static_cast<unsigned>(firsts_[i] >= first) & static_cast<unsigned>(lasts_[i] <= last);
+      return static_cast<Number>(static_cast<Number>(firsts_[i] >= first) &
+                                 static_cast<Number>(lasts_[i] <= last));
     };
     const std::size_t count = left_.size();
     std::size_t position = 0;
     const auto skip = [&]<std::size_t together>(std::integral_constant<std::size_t, together>) {
       const auto one_fits = [&] {
-        unsigned found = 0;
+        Number found = 0;
         for (std::size_t i = position; i < position + together; ++i) {
-          found |= fits(i);
+          found = static_cast<Number>(found | fits(i));
         }
         return found != 0;
       };
@@ -150,9 +153,9 @@ class Skyline {
 
   const std::vector<Interval>& intervals_;
   // The intervals that are not placed yet, by weight: index, first and last step. Separate arrays,
-  // since nearly all time goes into scanning them, and signed, as SSE2 has no other comparisons.
+  // since nearly all time goes into scanning them.
   std::vector<std::uint32_t> left_;
-  std::vector<std::int32_t> firsts_, lasts_;
+  std::vector<Number> firsts_, lasts_;
   std::vector<Segment> segments_;  // of all steps, ascending
   std::size_t comparisons_ = 0;
 };
@@ -200,16 +203,12 @@ class Weights {
   LinearCongruence random_;
 };
 
-}  // namespace
-
-Placement place_by_skyline(const std::vector<Interval>& intervals, std::size_t goal,
-                           std::size_t max_comparisons) {
+template <class Number>
+Placement place_with(const std::vector<Interval>& intervals, std::size_t goal,
+                     std::size_t max_comparisons) {
   constexpr int rounds_of_one_start = 30;
   Placement best;
-  if (intervals.empty()) {
-    return best;
-  }
-  Skyline skyline(intervals);
+  Skyline<Number> skyline(intervals);
   Weights weights(intervals);
   best.height = std::numeric_limits<std::size_t>::max();
   for (int round = 0; best.height > goal && skyline.comparisons() <= max_comparisons; ++round) {
@@ -223,6 +222,19 @@ Placement place_by_skyline(const std::vector<Interval>& intervals, std::size_t g
     }
   }
   return best;
+}
+
+}  // namespace
+
+Placement place_by_skyline(const std::vector<Interval>& intervals, std::size_t goal,
+                           std::size_t max_comparisons) {
+  if (intervals.empty()) {
+    return {};
+  }
+  const std::uint32_t last = std::ranges::max(intervals, {}, &Interval::last).last;
+  return std::cmp_less_equal(last, std::numeric_limits<std::int16_t>::max())
+             ? place_with<std::int16_t>(intervals, goal, max_comparisons)
+             : place_with<std::int32_t>(intervals, goal, max_comparisons);
 }
 
 }  // namespace cnn

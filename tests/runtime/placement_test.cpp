@@ -53,6 +53,17 @@ TEST(Place, NestsLikeTheForwardAndBackwardPassOfANetwork) {
             1.02 * static_cast<double>(lower_bound(intervals)));
 }
 
+TEST(Place, TakesStepsThatDoNotFitIn16Bits) {
+  for (const std::uint32_t start : {32'766U, 32'767U, 65'535U, 1'000'000U}) {
+    const std::vector<Interval> intervals{interval(0, start, 64), interval(start, start + 1, 64),
+                                          interval(start, start + 3, 64),
+                                          interval(start + 2, start + 3, 128)};
+    const Placement placement = place(intervals);
+    EXPECT_EQ(placement.height, 192U);
+    expect_disjoint(intervals, placement);
+  }
+}
+
 TEST(Place, IsAlwaysDisjointAndNeverBelowTheBound) {
   std::mt19937 random(1);
   for (int round = 0; round < 20; ++round) {

@@ -50,6 +50,16 @@ TEST(PlaceBySkyline, KeepsApartWhatMeetsInOneStepOnly) {
   expect_disjoint(intervals, placement);
 }
 
+TEST(PlaceBySkyline, TakesStepsThatDoNotFitIn16Bits) {
+  for (const std::uint32_t last : {32'767U, 32'768U, 100'000U}) {
+    const std::vector<Interval> intervals{interval(0, last, 64), interval(last, last, 64),
+                                          interval(0, last - 1, 64)};
+    const Placement placement = place_by_skyline(intervals, 128, ample / 1000);
+    EXPECT_EQ(placement.height, 128U);
+    expect_disjoint(intervals, placement);
+  }
+}
+
 TEST(PlaceBySkyline, LeavesNextToNoGapsInWhatHasNone) {
   for (const std::uint32_t seed : {1U, 2U, 3U, 4U}) {
     const std::vector<Interval> intervals = pieces_of(300, 50'000, 200, seed);
