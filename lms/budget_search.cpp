@@ -377,13 +377,14 @@ SearchedPlan minimize_memory(const Request& request, const PlanningProblem& prob
 }
 
 Solution search_live(const Request& request, const PlanningProblem& problem, const SearchGoal& goal,
-                     const TensorDecisions* larger) {
+                     const Solution* larger) {
   const std::size_t work = work_of(problem);
   return find(request, problem,
               {.device_bytes = goal.device_bytes,
                .good_enough = good_enough(goal),
                .work = larger == nullptr ? work : work / 2,
-               .start = larger});
+               .start = larger == nullptr ? nullptr : &larger->decisions,
+               .repair_work = larger == nullptr ? 0 : larger->repair_work});
 }
 
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,

@@ -37,9 +37,9 @@ struct SearchGoal {
 };
 
 // Searches a plan that fits by its live bytes, by simulated annealing: from simple plans, or in
-// half of the time from the decisions for a larger budget. larger: null for none.
+// half of the time from the solution for a larger budget. larger: null for none.
 Solution search_live(const Request& request, const PlanningProblem& problem, const SearchGoal& goal,
-                     const TensorDecisions* larger = nullptr);
+                     const Solution* larger = nullptr);
 
 // Searches the fastest plan for one budget: places the plan that a search by live bytes has found.
 // Placement takes slightly more, so the search is repeated with a lower target; where none is left,

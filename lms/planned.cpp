@@ -211,14 +211,14 @@ class SeriesSearch {
       return found;
     }
     std::size_t low = series_[i], high = series_[i + 1];
-    const TensorDecisions* above = &below_[i + 1]->decisions;
+    const Solution* above = &*below_[i + 1];
     found.reserve(rounds);
     for (std::size_t r = 0; r < rounds; ++r) {
       const std::size_t middle = (low + high) / 2 / alignment * alignment;
       Solution solution = search_live(request_, problem_, goal(middle), above);
       if (solution.evaluation.fits && solution.evaluation.seconds < std::sqrt(slow * fast)) {
         found.push_back({middle, std::move(solution)});
-        above = &found.back().found.decisions;
+        above = &found.back().found;
         high = middle;
       } else {
         low = middle;
@@ -295,7 +295,7 @@ class SeriesSearch {
       if (!below_[i]) {
         const bool is_largest = i + 1 == near_;
         below_[i] = search_live(request_, problem_, goal(series_[i]),
-                                is_largest ? nullptr : &below_[i + 1]->decisions);
+                                is_largest ? nullptr : &*below_[i + 1]);
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -49,8 +50,10 @@ class Searcher {
     }
     if (options_.start != nullptr) {
       Solution start = evaluate(*options_.start);
-      const bool moves_more = !start.evaluation.fits && !options_.minimize_memory;
-      accept_if_better(moves_more ? repaired(std::move(start.decisions)) : std::move(start));
+      if (!start.evaluation.fits && !options_.minimize_memory) {
+        start = repaired(std::move(start));
+      }
+      accept_if_better(std::move(start));
     } else {
       sweep();
     }
@@ -63,13 +66,26 @@ class Searcher {
   }
 
  private:
-  // Evaluates decisions; a step slower than `seconds` is useless, and its waits are not computed.
-  Solution evaluate(TensorDecisions decisions, double seconds = never) {
+  void expand(const TensorDecisions& decisions) {
     if (options_.stopped != nullptr && options_.stopped()) {
       throw PlanningStopped();
     }
     expanded_ = &expander_.expand(decisions);
     work_ += expanded_->steps.size();
+  }
+
+  // Evaluates decisions; a step whose nodes alone take more than `seconds` is useless, and said not
+  // to fit.
+  Solution evaluate(TensorDecisions decisions, double seconds = never) {
+    expand(decisions);
+    if (expanded_->seconds > seconds) {
+      return {std::move(decisions), {.seconds = expanded_->seconds}};
+    }
+    return estimated(std::move(decisions), seconds);
+  }
+
+  // Estimates the schedule of these decisions, the latest expanded one.
+  Solution estimated(TensorDecisions decisions, double seconds) {
     Evaluation evaluation = evaluator_.estimate(*expanded_, seconds);
     if (const std::size_t leaving = leaving_bytes(decisions); leaving > options_.host_bytes) {
       evaluation.fits = false;
@@ -198,22 +214,57 @@ class Searcher {
     bool operator<(const Move& other) const { return price > other.price; }
   };
 
-  // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with earlier
-  // moves: each is recomputed before its move is made.
-  Solution repaired(TensorDecisions decisions) {
-    Solution current = weighed(std::move(decisions));
-    expander_.rebase(current.decisions);
-    std::priority_queue<Move> moves;
+  // Returns the moves that change these decisions.
+  std::vector<Move> moves_from(TensorDecisions decisions) const {
+    std::vector<Move> moves;
     for (const std::uint32_t root : changes_.movable()) {
+      const TensorDecision before = decisions[root];
       for (const TensorDecision decision :
            {TensorDecision::drop, TensorDecision::drop_often, TensorDecision::swap,
             TensorDecision::swap_often, TensorDecision::drop_always, TensorDecision::swap_always}) {
         if (leaves_always(decision) && !changes_.within_pass()) {
           continue;
         }
-        push_move(moves, price_of({.root = root, .decision = decision}, current).first);
+        changes_.set(decisions, root, decision);
+        if (decisions[root] != before) {
+          moves.push_back({.root = root, .decision = decision});
+        }
       }
+      decisions[root] = before;
     }
+    return moves;
+  }
+
+  // Returns the moves with their prices. Nothing, and `start` knows why, where pricing takes all of
+  // the work: no move could be made. A schedule has at least the given steps.
+  std::optional<std::priority_queue<Move>> priced(Solution& start) {
+    const std::size_t begun = work_;
+    const std::vector<Move> moves = moves_from(start.decisions);
+    start.repair_work = options_.repair_work;
+    std::priority_queue<Move> result;
+    for (std::size_t m = 0; m < moves.size(); ++m) {
+      const std::size_t least = (moves.size() - m) * problem_.steps.size();
+      start.repair_work = std::max(start.repair_work, work_ - begun + least);
+      if (begun + start.repair_work >= options_.work) {
+        work_ = begun + start.repair_work;
+        return std::nullopt;
+      }
+      push_move(result, price_of(moves[m], start).first);
+    }
+    return result;
+  }
+
+  // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with earlier
+  // moves: each is recomputed before its move is made.
+  Solution repaired(Solution start) {
+    Solution current = weighed(start.decisions);
+    expander_.rebase(current.decisions);
+    std::optional<std::priority_queue<Move>> priced_moves = priced(current);
+    if (!priced_moves) {
+      start.repair_work = current.repair_work;
+      return start;
+    }
+    std::priority_queue<Move>& moves = *priced_moves;
     while (!current.evaluation.fits && !moves.empty() && work_ < options_.work) {
       const Move move = moves.top();
       moves.pop();
@@ -253,7 +304,8 @@ class Searcher {
   // Evaluates without waits, which depend on the whole plan: counts half of the copies' time, as
   // compute hides part of them.
   Solution weighed(TensorDecisions decisions) {
-    Solution found = evaluate(std::move(decisions), 0);
+    expand(decisions);
+    Solution found = estimated(std::move(decisions), 0);
     const std::size_t leaving = leaving_bytes(found.decisions);
     const std::size_t stored =
         problem_.disk_bytes > 0 ? leaving - std::min(leaving, problem_.host_bytes) : 0;

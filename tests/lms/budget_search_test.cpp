@@ -109,7 +109,7 @@ TEST_F(BudgetSearchOfTenLayers, FitsASmallerBudgetFromAPlanForALargerOne) {
   Solution found = search_live(chain().request(), problem, {.device_bytes = 9 * unit});
   for (std::size_t units = 8; units >= 3; --units) {
     Solution below =
-        search_live(chain().request(), problem, {.device_bytes = units * unit}, &found.decisions);
+        search_live(chain().request(), problem, {.device_bytes = units * unit}, &found);
     EXPECT_TRUE(below.evaluation.fits) << units;
     EXPECT_GE(below.evaluation.seconds, found.evaluation.seconds) << units;
     found = std::move(below);
