@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "lms/disk_tier.h"
@@ -29,6 +30,26 @@ Solution find(const Request& request, const PlanningProblem& problem, SearchOpti
   options.swaps = options.host_bytes > 0;
   options.drops = request.options.recompute != Recomputation::off;
   return search(problem, options);
+}
+
+// Returns the number of the node or the tensor of an action.
+std::size_t id_of(const Action& action) {
+  return std::visit(
+      [](const auto& what) {
+        if constexpr (requires { what.node; }) {
+          return index_of(what.node);
+        } else {
+          return index_of(what.tensor);
+        }
+      },
+      action);
+}
+
+bool is_equal(const Schedule& a, const Schedule& b) {
+  return std::ranges::equal(a.steps, b.steps, [](const Step& one, const Step& other) {
+    return one.action.index() == other.action.index() && id_of(one.action) == id_of(other.action) &&
+           one.lane == other.lane && one.after == other.after;
+  });
 }
 
 // Returns the seconds at which a longer search gains nothing: those close to the bound.
@@ -228,14 +249,13 @@ class BudgetSearch {
   }
 
   // Returns whether the plan fits once it is placed, with copies back as late as possible.
-  bool fits_placed(const TensorDecisions& decisions) const {
+  bool fits_placed(const TensorDecisions& decisions) {
     check_stopped();
     ScheduleExpander expander(problem_);
     Evaluator evaluator(problem_, 0, request_.options.sync_mode);
     const ExpandedSchedule& expanded = expander.expand(decisions);
     evaluator.evaluate(expanded);
-    return outcome_of(request_, schedule_of(request_, problem_, expanded, evaluator), budget_)
-               .device_bytes <= budget_;
+    return outcome(schedule_of(request_, problem_, expanded, evaluator)).device_bytes <= budget_;
   }
 
   bool fits_live(const TensorDecisions& decisions) const {
@@ -274,7 +294,7 @@ class BudgetSearch {
                           request_, schedule_of(request_, problem_, expanded, evaluator)),
                       .outcome = {},
                       .enough = budget_};
-      plan.outcome = outcome_of(request_, plan.schedule, plan.enough);
+      plan.outcome = outcome(plan.schedule);
       least = std::min(least, plan.outcome.device_bytes);
       accept_if_better(std::move(plan), decisions);
       if (evaluator.swap_outs().empty() || is_done()) {
@@ -282,6 +302,18 @@ class BudgetSearch {
       }
     }
     return least;
+  }
+
+  // Returns the outcome of a schedule within the budget. Attempts repeat many schedules, and
+  // placing one takes far longer than finding it among those that are placed.
+  const Outcome& outcome(const Schedule& schedule) {
+    const auto known = std::ranges::find_if(
+        known_, [&](const Known& one) { return is_equal(one.schedule, schedule); });
+    if (known != known_.end()) {
+      return known->outcome;
+    }
+    known_.push_back({schedule, outcome_of(request_, schedule, budget_)});
+    return known_.back().outcome;
   }
 
   // Places a plan with as much of the budget for early copies as placement permits everywhere.
@@ -355,6 +387,11 @@ class BudgetSearch {
 
   std::size_t work() const { return work_of(problem_); }
 
+  struct Known {
+    Schedule schedule;
+    Outcome outcome;
+  };
+
   const Request& request_;
   const PlanningProblem& problem_;
   std::size_t budget_;
@@ -367,6 +404,7 @@ class BudgetSearch {
   bool fits_ = false;
   double evaluated_ = 0;
   double least_seconds_ = 0;  // faster plans are rejected
+  std::vector<Known> known_;  // placed schedules
 };
 
 }  // namespace
