@@ -46,22 +46,19 @@ std::vector<pid_t> processes_with(const std::vector<std::string>& variables) {
   return found;
 }
 
-// Each process reports its exit code on stderr, because mpirun reports only one.
+constexpr const char* start_ranks = CNN_SOURCE_DIR "/tests/scripts/as_ranks.sh";
+// A script for each process. It reports the exit code on stderr, because mpirun reports only one.
+constexpr const char* run_and_report =
+    "trap : TERM; "
+    "[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || set -- \"$@\" $CNN_TEST_FLAGS_OF_RANK_1; "
+    "\"$@\"; code=$?; "
+    "echo \"rank $OMPI_COMM_WORLD_RANK left with $code\" >&2; exit $code";
+
 std::vector<std::string> words_for(const std::string& program, int ranks,
                                    const std::vector<std::string>& flags) {
-  std::vector<std::string> words{
-      "/bin/bash",
-      CNN_SOURCE_DIR "/tests/scripts/as_ranks.sh",
-      std::to_string(ranks),
-      "/bin/sh",
-      "-c",
-      "trap : TERM; "
-      "[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || set -- \"$@\" $CNN_TEST_FLAGS_OF_RANK_1; "
-      "\"$@\"; code=$?; "
-      "echo \"rank $OMPI_COMM_WORLD_RANK left with $code\" >&2; exit $code",
-      "sh",
-      program,
-      "--device=cpu"};
+  std::vector<std::string> words{"/bin/bash", start_ranks, std::to_string(ranks),
+                                 "/bin/sh",   "-c",        run_and_report,
+                                 "sh",        program,     "--device=cpu"};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
 }
