@@ -190,10 +190,10 @@ std::vector<std::string> empty_shards(const std::vector<Shard>& shards) {
   if (first == shards.end()) {
     return {};
   }
-  const auto others = std::ranges::count_if(shards, is_empty) - 1;
-  return {first->path.string() +
-          (others == 0 ? " is an empty file"
-                       : " and " + std::to_string(others) + " more shards are empty files") +
+  const auto count = std::ranges::count_if(shards, is_empty);
+  const std::string path = first->path.string();
+  return {(count == 1 ? path + " is an empty file"
+                      : std::to_string(count) + " shards are empty files, the first is " + path) +
           ": an epoch is what the other shards hold"};
 }
 
