@@ -74,9 +74,11 @@ inline RankTraining train_as(int processes, const std::vector<std::string>& more
                         .weights = {}};
   EXPECT_EQ(training.run.status, 0) << training.run.err;
   training.result = nlohmann::json::parse(read_file(folder / "r.json"), nullptr, false);
-  std::string newest = read_file(folder / "t/checkpoint");
-  newest = newest.substr(0, newest.rfind('"')).substr(newest.find('"') + 1);
+  std::string newest = read_file(folder / "t/checkpoint");  // its first name in quotes
+  newest.erase(0, newest.find('"') + 1);
+  newest.resize(std::min(newest.find('"'), newest.size()));
   training.weights = read_file(folder / ("t/" + newest));
+  EXPECT_FALSE(training.weights.empty()) << newest;
   return training;
 }
 
