@@ -62,6 +62,9 @@ Number in_range(const Flag& flag, const std::string& text, Number number) {
   if (value > flag.range.at_most) {
     refuse(flag, text, fmt::format("must be {} or less", flag.range.at_most));
   }
+  if (flag.range.below && value >= *flag.range.below) {
+    refuse(flag, text, fmt::format("must be less than {}", *flag.range.below));
+  }
   return number;
 }
 

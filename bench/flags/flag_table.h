@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,14 +20,18 @@ enum class FlagSupport : std::uint8_t {
   rejected,  // never works here: an error with the alternative, Flag::note
 };
 
-// The range of a number, both ends inclusive.
+// The range of a number. It includes at_least and at_most, and ends before `below` if that is set.
 struct Limits {
   double at_least = -std::numeric_limits<double>::infinity();
   double at_most = std::numeric_limits<double>::infinity();
+  std::optional<double> below{};
 };
 
 constexpr Limits at_least(double least) { return {.at_least = least}; }
 constexpr Limits between(double least, double most) { return {.at_least = least, .at_most = most}; }
+constexpr Limits from_to_below(double least, double below) {
+  return {.at_least = least, .below = below};
+}
 
 // A condition under which a supported flag has no effect.
 struct NoEffectRule {

@@ -86,6 +86,7 @@ constexpr Flag optim_rows[] = {
      .no_effect = {no_momentum}},
     {.name = "rmsprop_decay",
      .help = "decay of the mean square gradient of --optimizer=rmsprop",
+     .range = between(0, 1),
      .member = &at<&Config::optimizer, &OptimizerOptions::rmsprop_decay>,
      .no_effect = {no_rmsprop}},
     {.name = "rmsprop_momentum",
@@ -99,10 +100,12 @@ constexpr Flag optim_rows[] = {
      .no_effect = {no_rmsprop}},
     {.name = "adam_beta1",
      .help = "decay of the mean gradient of --optimizer=adam",
+     .range = from_to_below(0, 1),  // the bias correction divides by 1 - beta1^t
      .member = &at<&Config::optimizer, &OptimizerOptions::adam_beta1>,
      .no_effect = {no_adam}},
     {.name = "adam_beta2",
      .help = "decay of the mean square gradient of --optimizer=adam",
+     .range = from_to_below(0, 1),
      .member = &at<&Config::optimizer, &OptimizerOptions::adam_beta2>,
      .no_effect = {no_adam}},
     {.name = "adam_epsilon",
@@ -115,7 +118,9 @@ constexpr Flag optim_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::optimizer, &OptimizerOptions::gradient_clip>},
     {.name = "weight_decay",
-     .help = "factor of the sum of w^2 / 2 in the loss; batch normalisation is exempt",
+     .help =
+         "factor of the sum of w^2 / 2 in the loss; parameters of batch norms are exempt but in "
+         "mobilenet, nasnet and official_resnet networks",
      .range = at_least(0),
      .member = &at<&Config::optimizer, &OptimizerOptions::weight_decay>},
     {.name = "tf_random_seed",

@@ -170,6 +170,10 @@ TEST(FlagTable, KeepsNumbersInTheirRange) {
   EXPECT_THAT(row_refusal("image_size", "0"), HasSubstr("1 or more"));
   EXPECT_THAT(row_refusal("num_intra_threads", "-1"), HasSubstr("0 or more"));
   EXPECT_THAT(row_refusal("display_perf_ewma", "1.1"), HasSubstr("1 or less"));
+  EXPECT_THAT(row_refusal("rmsprop_decay", "2"), HasSubstr("1 or less"));
+  EXPECT_EQ(row_refusal("adam_beta2", "1"),
+            "FATAL Flags parsing error: flag --adam_beta2=1: must be less than 1");
+  EXPECT_THAT(row_refusal("adam_beta1", "-0.1"), HasSubstr("0 or more"));
   EXPECT_THAT(row_refusal("summary_verbosity", "4"), HasSubstr("3 or less"));
   EXPECT_THAT(row_refusal("eval_during_training_every_n_steps", "0"), HasSubstr("1 or more"));
   EXPECT_EQ(row_refusal("display_perf_ewma", "1"), "no error");
