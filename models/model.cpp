@@ -1,8 +1,10 @@
 #include "models/model.h"
 
 #include <string>
+#include <string_view>
 
 #include "layers/dense.h"
+#include "models/catalog.h"
 #include "runtime/error.h"
 
 namespace cnn::models {
@@ -23,6 +25,18 @@ Value last_layer(const Model& model, Value features) {
                                                    .bias_value = model.head_bias});
 }
 
+// Returns which models of a data set have an auxiliary head, as the end of an error: ", or choose
+// nasnet". Empty if none has.
+std::string others_with_two_heads(std::string_view data_set) {
+  std::string text;
+  for (const Model& model : all()) {
+    if (model.data_set == data_set && model.build_two_heads != nullptr) {
+      text += (text.empty() ? ", or choose " : " or ") + std::string(model.name);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Value logits(const Model& model, Value images) {
@@ -33,9 +47,9 @@ Value logits(const Model& model, Value images) {
 
 Logits logits_of_two_heads(const Model& model, Value images) {
   constexpr double auxiliary_stddev = 0.001;
-  check(model.build_two_heads != nullptr,
-        "--auxiliary_head: " + std::string(model.name) +
-            " has no auxiliary head; drop the flag, or choose inception3, nasnet or nasnetlarge");
+  check(model.build_two_heads != nullptr, "--auxiliary_head: " + std::string(model.name) +
+                                              " has no auxiliary head; drop the flag" +
+                                              others_with_two_heads(model.data_set));
   check_channels(model, images);
   const TwoHeads made = model.build_two_heads(images);
   const Value main = last_layer(model, made.features);

@@ -218,7 +218,9 @@ TEST(Shapes, RefuseAnAuxiliaryHeadThatANetworkLacks) {
   const Value images = graph.input("images", {.shape = {1, 3, 224, 224}});
   EXPECT_THAT(([&] { logits_of_two_heads(find("imagenet", "resnet50"), images); }),
               ThrowsMessage<Error>("--auxiliary_head: resnet50 has no auxiliary head; drop the "
-                                   "flag, or choose inception3, nasnet or nasnetlarge"));
+                                   "flag, or choose inception3 or nasnet or nasnetlarge"));
+  EXPECT_THAT(([&] { logits_of_two_heads(find("mnist", "lenet"), images); }),
+              ThrowsMessage<Error>("--auxiliary_head: lenet has no auxiliary head; drop the flag"));
 }
 
 TEST(Shapes, AllowOtherImageSizes) {
