@@ -100,9 +100,9 @@ void Planner::start_report(const StepPlan& unlimited, const Costs& costs) {
              .resident = options_.resident_bytes};
   report_.necessary = report_.need > report_.budget;
   for (std::size_t n = 0; n < costs.seconds.size(); ++n) {
-    const Lane lane = unlimited.graph->nodes()[n].op->lane();
-    const bool copies = lane == Lane::copy_in || lane == Lane::copy_out;
-    report_.compute_seconds += copies ? 0 : costs.seconds[n];
+    // Copies and exchanges run beside the compute lane.
+    const bool computes = unlimited.graph->nodes()[n].op->lane() == Lane::compute;
+    report_.compute_seconds += computes ? costs.seconds[n] : 0;
   }
 }
 

@@ -31,7 +31,7 @@ struct PlanReport {
   std::size_t disk = 0;       // bytes of the file for those that the host has no room for
   std::size_t kept = 0;       // candidates that stay on the device until their last use
   Summary summary;
-  double compute_seconds = 0;    // of all nodes, each once
+  double compute_seconds = 0;    // of all nodes of lane compute, each once
   double recompute_seconds = 0;  // of recomputed nodes
   Timeline timeline;             // of the planned step
   double predicted_seconds = 0;  // its end

@@ -79,6 +79,18 @@ TEST(Planner, OrdersBranchesForItsOwnPolicyWhereNothingIsExchanged) {
   EXPECT_FALSE(branches_take_turns(branched_step(false), "tflms1"));
 }
 
+TEST(Planner, CountsNoExchangeAsComputing) {
+  const auto compute_seconds = [](const StepCase& c) {
+    const StepPlan unlimited = c.planned(c.schedule);
+    Planner planner = planner_for(unlimited.memory.device_bytes);
+    planner.plan(unlimited, c.costs);
+    return planner.report().compute_seconds;
+  };
+  const double seconds = compute_seconds(branched_step(false));
+  EXPECT_GT(seconds, 0);
+  EXPECT_DOUBLE_EQ(compute_seconds(branched_step(true)), seconds);
+}
+
 TEST(Planner, LeavesAStepThatFitsAsItIs) {
   const StepCase c = chain_with_loss(6);
   const StepPlan unlimited = c.planned(c.schedule);
