@@ -25,6 +25,15 @@ std::string moved_text(double bytes, const std::optional<double>& rate) {
   return bytes > 0 ? fmt::format("{:.2f} MiB", bytes / mib) : "nothing";
 }
 
+// The bound counts the kernels' times of the warm-up, or guessed ones where a plan was read from a
+// file. A step may be faster than them: then the bound says nothing of it.
+std::string distance_text(double step_seconds, double bound_seconds) {
+  return step_seconds < bound_seconds
+             ? "the timed steps were faster than the times that the lower bound counts"
+             : fmt::format("distance to the lower bound {:.1f} %",
+                           100 * (step_seconds / bound_seconds - 1));
+}
+
 }  // namespace
 
 void MeasuredCosts::add(const StepPlan& plan, const Timeline& timeline) {
@@ -123,10 +132,10 @@ void LmsObserver::end(const RunEnd& end) {
   const double step = median({end.step_seconds.begin(), end.step_seconds.end()});
   console_.note(fmt::format(
       "[LMS][0] measured step median {:.1f} ms ({:+.1f} % of the prediction), measured peak {:.0f} "
-      "MiB, distance to the lower bound {:.1f} %",
+      "MiB, {}",
       1e3 * step, 100 * (step / report.predicted_seconds - 1),
       static_cast<double>(session_.measured_peak_bytes()) / mib,
-      100 * (step / report.lower_bound_seconds - 1)));
+      distance_text(step, report.lower_bound_seconds)));
   Json& json = result_["plan"]["lms"];
   json["measured_step_seconds"] = step;
   if (timed_.is_empty()) {
