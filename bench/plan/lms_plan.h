@@ -57,6 +57,7 @@ class LmsPlanner {
   std::size_t budget() const { return planner_.options().budget; }  // variables and arena
   // Returns the origin of the budget for messages: the device's memory or the flag that reduced it.
   const std::string& budget_source() const { return budget_source_; }
+  const lms::Options& options() const { return planner_.options().options; }
   const lms::Budget& limits() const { return planner_.limits(); }  // of the arena
 
   // Plans the step with these costs; measured: whether they come from executed steps. If nothing

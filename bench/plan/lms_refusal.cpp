@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,20 +31,27 @@ std::string largest_op(const StepPlan& plan) {
                      amount(largest.bytes));
 }
 
+// Returns whether plans of the policy compute tensors again, which --lms_recompute restricts.
+bool recomputes(std::string_view policy) {
+  return policy == "planned" || policy == "capuchin" || policy == "recompute" || policy == "dtr" ||
+         policy == "superneurons";
+}
+
 // Returns the flags of this run that keep tensors on the device although a plan could move them.
-std::vector<std::string> keeping_flags(const LmsFlags& flags) {
+// The size threshold is not among them: its default may be larger, see threshold_advice().
+std::vector<std::string> keeping_flags(const LmsFlags& flags, std::string_view policy) {
   const lms::Options& options = flags.options;
   std::vector<std::string> kept;
   if (options.n_tensors >= 0) {
     kept.push_back(fmt::format("--lms_n_tensors={}", options.n_tensors));
   }
-  if (options.recompute == lms::Recomputation::off) {
+  if (recomputes(policy) && options.recompute == lms::Recomputation::off) {
     kept.emplace_back("--lms_recompute=off");
-  } else if (options.recompute == lms::Recomputation::cheap) {
+  } else if (recomputes(policy) && options.recompute == lms::Recomputation::cheap) {
     kept.emplace_back("--lms_recompute=cheap");
   }
-  if (flags.size_threshold) {
-    kept.push_back(fmt::format("--lms_size_threshold={}", *flags.size_threshold));
+  if (policy == "caffe" && options.frac > 0) {
+    kept.push_back(fmt::format("--lms_frac={:g}", options.frac));
   }
   if (flags.variables == LmsVariables::off) {
     kept.emplace_back("--lms_variables=off");
@@ -59,6 +67,26 @@ std::vector<std::string> keeping_flags(const LmsFlags& flags) {
     }
   }
   return kept;
+}
+
+// Returns the advice to leave out flags that keep tensors on the device; else nothing.
+std::string flags_advice(const LmsFlags& flags, std::string_view policy) {
+  const std::vector<std::string> kept = keeping_flags(flags, policy);
+  return kept.empty() ? std::string()
+                      : fmt::format(", or leave out {}, which let less leave the device",
+                                    fmt::join(kept, ", "));
+}
+
+// Returns the advice to lower the size threshold in effect, unless it has its least value.
+std::string threshold_advice(const LmsPlanner& planner) {
+  constexpr std::size_t kilobyte = 1024;
+  const std::size_t threshold = planner.options().size_threshold;
+  return threshold <= kilobyte
+             ? std::string()
+             : fmt::format(
+                   "; tensors of fewer than {} KB stay: a smaller --lms_size_threshold "
+                   "lets more leave",
+                   (threshold + kilobyte - 1) / kilobyte);
 }
 
 std::string row_slices_advice(const LmsFlags& flags, const layers::Slicing& slicing) {
@@ -101,14 +129,11 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
   const std::string there =
       fmt::format("{} are there ({})", amount(planner.budget()), planner.budget_source());
   if (report.floor > planner.budget()) {
-    const std::vector<std::string> kept = keeping_flags(flags);
     return fmt::format(
         "with as much away as possible a step needs {}, {} of that for variables; {}; {}: use a "
-        "smaller --batch_size or --image_size{}{}",
+        "smaller --batch_size or --image_size{}{}{}",
         amount(report.floor), amount(report.resident), largest_op(plan), there,
-        kept.empty() ? std::string()
-                     : fmt::format(", or leave out {}, which let less leave the device",
-                                   fmt::join(kept, ", ")),
+        flags_advice(flags, "planned"), threshold_advice(planner),  // the floor is of any plan
         host_advice(planner, flags, context));
   }
   if (report.host > 0 && !context.backend.has_own_memory()) {
@@ -141,9 +166,10 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
         "--eval_batch_size",
         amount(needed), there);
   }
-  return fmt::format("the policy {} needs {}, {}{}", report.policy, amount(needed), there,
+  return fmt::format("the policy {} needs {}, {}{}{}{}", report.policy, amount(needed), there,
                      report.policy == "planned" ? ": use a smaller --batch_size"
-                                                : ": --lms_policy=planned may need less");
+                                                : ": --lms_policy=planned may need less",
+                     flags_advice(flags, report.policy), threshold_advice(planner));
 }
 
 std::string slices_advice(const Job& job, const layers::Slicing& slicing) {

@@ -42,8 +42,9 @@ TEST(LmsRefusal, NamesNeedLargestOpAndHelpIfTheBudgetIsBelowTheFloor) {
 TEST(LmsRefusal, NamesTheFlagsThatLetLessLeave) {
   expect({.status = 3,
           .flags = {"--device_memory_mb=40", "--lms_recompute=off", "--lms_n_tensors=0"},
-          .says = {"or leave out --lms_n_tensors=0, --lms_recompute=off, --lms_size_threshold=16, "
-                   "which let less leave the device"}});
+          .says = {"or leave out --lms_n_tensors=0, --lms_recompute=off, which let less leave "
+                   "the device; tensors of fewer than 16 KB stay: a smaller --lms_size_threshold "
+                   "lets more leave"}});
 }
 
 TEST(LmsRefusal, NamesSlicesWhereTheyMayNeedLess) {

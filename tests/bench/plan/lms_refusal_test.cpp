@@ -54,7 +54,8 @@ TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
                       "of that for variables"),
             HasSubstr(" alone takes "),
             HasSubstr("100.00 MiB (104857600 bytes) are there (a device)"),
-            EndsWith("use a smaller --batch_size or --image_size")));
+            EndsWith("use a smaller --batch_size or --image_size; tensors of fewer than 1024 KB "
+                     "stay: a smaller --lms_size_threshold lets more leave")));
 }
 
 TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
@@ -68,8 +69,32 @@ TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
   flags.options.excluded_types = {"conv"};
   EXPECT_THAT(refused.text(),
               EndsWith("or leave out --lms_n_tensors=3, --lms_recompute=off, "
-                       "--lms_size_threshold=64, --lms_variables=off, --lms_excl_types, which let "
-                       "less leave the device"));
+                       "--lms_variables=off, --lms_excl_types, which let less leave the device; "
+                       "tensors of fewer than 64 KB stay: a smaller --lms_size_threshold lets more "
+                       "leave"));
+}
+
+TEST(LmsRefusal, DoesNotAdviseAgainstTheLeastSizeThreshold) {
+  RefusedPlan refused;
+  refused.report.floor = 110 * refusal_mib;
+  refused.config.lms.size_threshold = 1;
+  EXPECT_THAT(refused.text(), Not(HasSubstr("--lms_size_threshold")));
+}
+
+TEST(LmsRefusal, NamesTheFlagsThatRestrictAPolicy) {
+  RefusedPlan refused;
+  refused.config.lms.size_threshold = 1;
+  refused.config.lms.options.recompute = lms::Recomputation::cheap;
+  refused.config.lms.options.frac = 0.5;
+  for (const char* policy : {"recompute", "dtr", "superneurons"}) {
+    refused.report.policy = policy;
+    EXPECT_THAT(refused.text(),
+                EndsWith("may need less, or leave out --lms_recompute=cheap, which let less leave "
+                         "the device"));
+  }
+  refused.report.policy = "caffe";
+  EXPECT_THAT(refused.text(), EndsWith("may need less, or leave out --lms_frac=0.5, which let less "
+                                       "leave the device"));
 }
 
 TEST(LmsRefusal, SaysThatACpuComputesInTheMemoryToWhichAPlanMoves) {
@@ -116,9 +141,10 @@ TEST(LmsRefusal, NamesTheFileOfAPlanThatTheHostHasNoRoomFor) {
 TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {
   RefusedPlan refused;
   EXPECT_THAT(refused.text(), AllOf(HasSubstr("the policy largest needs 120.00 MiB"),
-                                    EndsWith("--lms_policy=planned may need less")));
+                                    HasSubstr("--lms_policy=planned may need less; tensors of "
+                                              "fewer than 1024 KB stay")));
   refused.report.policy = "planned";
-  EXPECT_THAT(refused.text(), EndsWith("(a device): use a smaller --batch_size"));
+  EXPECT_THAT(refused.text(), HasSubstr("(a device): use a smaller --batch_size; tensors"));
   refused.report.fits = true;
   EXPECT_THAT(refused.text(), AllOf(HasSubstr("evaluation and checkpoints need 120.00 MiB"),
                                     EndsWith("--eval_batch_size")));
