@@ -4,13 +4,17 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <regex>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "bench/flags/conditions.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/file_rules.h"
 #include "bench/flags/flag_table.h"
 #include "bench/flags/gpu_indices.h"
+#include "bench/flags/lms_policy.h"
 #include "bench/flags/reduce_spec.h"
 #include "bench/flags/sizes.h"
 #include "models/learning_rate.h"
@@ -53,6 +57,11 @@ constexpr Rule rules[] = {
        return c.lms.options.tflms2.swapout_threshold == 0 || c.lms.options.tflms2.swapin_ahead == 0;
      },
      "--lms_swapout_threshold and --lms_swapin_ahead are at least 1, or -1 to be found"},
+    {[](const Config& c) {
+       return c.lms.enabled && !c.lms.plan_file && policy_of(c.lms) == "tflms1" &&
+              c.lms.options.tflms1.lb > c.lms.options.tflms1.ub;
+     },
+     "--lms_lb is at most --lms_ub, which is 10000 where it is not set"},
     {[](const Config& c) { return c.lms.plan_file && c.lms.slices.count != 1; },
      "the plan of --lms_plan_file says in how many slices its step computes; drop --lms_slices"},
     {[](const Config& c) { return c.lms.plan_file && c.lms.row_slices.count != 1; },
@@ -192,6 +201,17 @@ constexpr Rule rules[] = {
      "--benchmark_log_dir records runs and --simulate runs nothing; use --result_json"},
 };
 
+// Throws Error with the flag's name if one of its values is no regular expression.
+void check_expressions(const char* flag, const std::vector<std::string>& expressions) {
+  for (const std::string& expression : expressions) {
+    try {
+      const std::regex compiled(expression);
+    } catch (const std::regex_error&) {
+      throw Error(fmt::format("--{}: '{}' is not a regular expression", flag, expression));
+    }
+  }
+}
+
 }  // namespace
 
 void check_full_hosts(std::int64_t ranks, int each) {
@@ -208,6 +228,11 @@ void check_rules(const Config& config) {
     check_full_hosts(ranks, config.comm.simulate_ranks_per_host);
   }
   check_files(config);
+  const lms::Options& lms = config.lms.options;
+  check_expressions("lms_excl_ops", lms.excluded_ops);
+  check_expressions("lms_incl_ops", lms.included_ops);
+  check_expressions("lms_excl_types", lms.excluded_types);
+  check_expressions("lms_incl_types", lms.included_types);
   models::check_options(config.rate);
   parse_gpu_indices(config.gpu.indices);
   if (config.comm.spec) {

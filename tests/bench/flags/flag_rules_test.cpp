@@ -42,6 +42,11 @@ TEST(FlagRules, RefuseContradictions) {
   const std::vector<Case> cases{
       {{{"min_time", "5"}, {"num_batches", "10"}}, "--min_time says when to stop"},
       {{{"min_time", "5"}, {"num_epochs", "1"}}, "--min_time says when to stop"},
+      {{{"lms", "1"}, {"lms_policy", "tflms1"}, {"lms_lb", "20000"}}, "--lms_lb is at most"},
+      {{{"lms_excl_ops", "("}}, "--lms_excl_ops: '(' is not a regular expression"},
+      {{{"lms_incl_ops", "a,["}}, "--lms_incl_ops: '[' is not a regular expression"},
+      {{{"lms_excl_types", "*"}}, "--lms_excl_types: '*' is not a regular expression"},
+      {{{"lms_incl_types", "("}}, "--lms_incl_types: '(' is not a regular expression"},
       {{{"min_time", "5"}, {"eval", "true"}, {"train_dir", "t"}}, "--num_eval_batches"},
       {{{"min_time", "5"}, {"eval_during_training_every_n_steps", "2"}},
        "how long the training is"},
