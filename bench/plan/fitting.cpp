@@ -162,8 +162,14 @@ Fitting::Fitting(const Job& job, const RankContext& context, bool with_lms)
   if (context.backend.tuning.stop) {
     context.backend.tuning.stop();  // times nothing for sizes that do not run
   }
-  limit_ =
-      with_lms ? LmsPlanner(*job.config, context, DeviceMemory{}).budget() : context.memory.device;
+  if (with_lms) {
+    const LmsPlanner planner(*job.config, context, DeviceMemory{});
+    limit_ = planner.budget();
+    limit_source_ = planner.budget_source();
+  } else {
+    limit_ = context.memory.device;
+    limit_source_ = context.memory.text;
+  }
 }
 
 std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "bench/plan/device_memory.h"
 #include "bench/plan/job.h"
@@ -51,6 +52,8 @@ class Fitting {
   Fitting(const Job& job, const RankContext& context, bool with_lms);
 
   std::size_t limit() const { return limit_; }  // bytes of the device
+  // Returns the origin of the limit for messages: the device's memory or flags that reduced it.
+  const std::string& limit_source() const { return limit_source_; }
   bool with_lms() const { return with_lms_; }
   // Returns the device bytes of a run without LMS. Nothing: the run is impossible.
   std::optional<std::size_t> need(const Sizes& sizes) const;
@@ -65,6 +68,7 @@ class Fitting {
   const RankContext& context_;
   bool with_lms_;
   std::size_t limit_ = 0;
+  std::string limit_source_;
 };
 
 // Returns the largest --batch_size that runs; 0: not even one example does.

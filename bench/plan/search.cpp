@@ -17,7 +17,8 @@ struct Search {
   std::string_view flag;
   std::int64_t step = 1;
   std::int64_t largest = 0;
-  std::size_t limit = 0;                 // bytes of the device
+  std::size_t limit = 0;  // bytes of the device
+  std::string limit_source{};
   std::optional<std::size_t> bytes{};    // of the largest size; with LMS the minimum
   std::optional<std::size_t> further{};  // of the next size; nothing: it is impossible
   double seconds = 0;
@@ -31,7 +32,8 @@ Search search(const Job& job, const RankContext& context, bool with_lms) {
                 .step = images ? image_step : 1,
                 .largest = images ? largest_image(job, context, with_lms)
                                   : largest_batch(job, context, with_lms),
-                .limit = fitting.limit()};
+                .limit = fitting.limit(),
+                .limit_source = fitting.limit_source()};
   const auto bytes_of = [&](std::int64_t size) {
     Sizes sizes = images ? sizes_of(job) : with_batch(job, size);
     sizes.image_size = images ? size : sizes.image_size;
@@ -73,8 +75,7 @@ void report_search(const Job& job, const RankContext& context, Console& console,
   const bool with_lms = job.config->lms.enabled && job.trains();
   const Search found = search(job, context, with_lms);
   result["search"] = to_json(found, with_lms);
-  const std::string limit =
-      fmt::format("{:.1f} MiB ({})", in_mib(found.limit), context.memory.text);
+  const std::string limit = fmt::format("{:.1f} MiB ({})", in_mib(found.limit), found.limit_source);
   if (found.largest == 0) {
     compile_programs(job, context, with_batch(job, 1));  // throws what is wrong at any size
     throw DoesNotFit(fmt::format("search: no --{} of {} fits in {}{}", found.flag, job.model->name,

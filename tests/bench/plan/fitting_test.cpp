@@ -45,6 +45,14 @@ TEST(Fitting, FindsTheLastBatchThatRuns) {
   EXPECT_LE(fitting.min_bytes(with_batch(run.job, largest)), fitting.limit());
 }
 
+TEST(Fitting, NamesTheFlagThatSetsTheLimit) {
+  Simulated run("resnet50", 64);
+  EXPECT_EQ(Fitting(run.job, run.context(), true).limit_source(), run.backend.memory.text);
+  run.config.lms.limit = 5;
+  EXPECT_EQ(Fitting(run.job, run.context(), true).limit_source(), "--lms_limit=5");
+  EXPECT_EQ(Fitting(run.job, run.context(), false).limit_source(), run.backend.memory.text);
+}
+
 TEST(Fitting, FindsTheSameWhereverItStarts) {
   const Simulated small("resnet50", 1);
   const Simulated large("resnet50", 3000);
