@@ -1,11 +1,13 @@
 #include "bench/plan/lms_plan_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 
 #include "bench/flags/config.h"
 #include "bench/version/build_info.h"
@@ -202,7 +204,10 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
                  .bucket_bytes = bytes_of(file, "bucket_bytes"),
                  .schedule = {}};
   const StepReader reader(graph);
-  for (const Json& line : file.at("steps")) {
+  const Json& steps = file.at("steps");  // a loop over null or a string would have no complaint
+  check(steps.is_array(), fmt::format("a value is of another kind: \"steps\" is {}, not an array",
+                                      steps.type_name()));
+  for (const Json& line : steps) {
     plan.schedule.steps.push_back(reader.read(line.get<std::string>(), plan.schedule.steps.size()));
   }
   return plan;
@@ -224,6 +229,11 @@ auto with_json(const std::string& text, const Read& read) {
 template <class Read>
 auto with_text(const std::string& path, const Read& read) {
   try {
+    // A device can be read without end, and opening a FIFO waits for its writer.
+    std::error_code ignored;
+    check(
+        !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored),
+        "it is no regular file");
     std::ifstream file(path, std::ios::binary);
     check(file.is_open() && file.peek() != std::ifstream::traits_type::eof(),
           "cannot read it, or it is empty");

@@ -92,7 +92,10 @@ TEST_F(PlanFileTest, IsRefusedIfTheVersionOrKindDiffers) {
   EXPECT_THAT(refusal(with("version", 5e39), origin), HasSubstr("it has version 5e+39 of"));
   EXPECT_THAT(refusal(with("format", "else"), origin), HasSubstr("it is no plan"));
   EXPECT_THAT(refusal("[]", origin), HasSubstr("it is no plan"));
-  EXPECT_THAT(refusal(with("steps", 5), origin), HasSubstr("another kind"));
+  for (const Json& steps : {Json(5), Json(), Json::object(), Json("run 0 conv")}) {
+    EXPECT_THAT(refusal(with("steps", steps), origin),
+                HasSubstr("another kind: \"steps\" is " + std::string(steps.type_name())));
+  }
   EXPECT_THAT(refusal(with("policy", nullptr), origin), HasSubstr("another kind"));
 }
 
@@ -205,6 +208,11 @@ TEST_F(PlanFileTest, NamesItsFlagAndPathInErrors) {
   EXPECT_EQ(load_plan(path, origin, graph).peak, 3000U);
   EXPECT_EQ(load_plan_sizes(path).bucket_bytes, 1000U);
   EXPECT_THAT(error_of([&] { PlanFile(folder / "none/plan.json"); }), HasSubstr("--lms_plan_out="));
+}
+
+TEST_F(PlanFileTest, IsReadFromRegularFilesOnly) {
+  EXPECT_EQ(error_of([&] { load_plan_sizes("/dev/null"); }),
+            "--lms_plan_file=/dev/null: it is no regular file");
 }
 
 TEST_F(PlanFileTest, KeepsATripToTheDisk) {
