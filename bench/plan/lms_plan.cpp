@@ -351,6 +351,7 @@ void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs
   report.recompute_seconds = lms::recompute_seconds(*plan.graph, plan.schedule, costs);
   report.lower_bound_seconds = report_.lower_bound_seconds;
   report.measured = report_.measured;
+  report.planning_seconds = report_.planning_seconds;
   lms::predict(report, plan, costs);
   report_ = std::move(report);
 }

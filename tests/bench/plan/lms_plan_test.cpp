@@ -106,6 +106,18 @@ TEST(LmsPlanner, SaysThatMemoryLeftFreeByASmallerLimitIsNotExcludedAgain) {
       Contains("[LMS][0] --lms_exclude=20 does not act: --lms_limit=60 leaves more memory free"));
 }
 
+TEST(LmsPlanner, KeepsAPlanWithTheTimeOfTheLatestPlanning) {
+  const PlannedDevice device;
+  LmsPlanner planner = device.planner();
+  const StepPlan step = tests::swapping_plan();
+  const Costs costs = expected_costs(step, device.backend);
+  planner.plan(step, costs, true);
+  LmsReport former = planner.report();
+  former.planning_seconds = 1000;
+  planner.keep(former, step, costs);
+  EXPECT_LT(planner.report().planning_seconds, 1000);
+}
+
 TEST(LmsPlanner, MovesToFourFifthsOfTheFreeHostUnlessALimitIsGiven) {
   PlannedDevice device;
   EXPECT_EQ(device.planner().limits().host, 40 * one_mib);
