@@ -6,6 +6,7 @@
 
 #include "bench/plan/job.h"
 #include "bench/plan/training_ranks.h"
+#include "bench/report/console.h"
 #include "bench/report/output_file.h"
 #include "bench/report/statistics.h"
 #include "bench/session/session.h"
@@ -25,7 +26,8 @@ constexpr std::string_view average_columns =
 
 }  // namespace
 
-LmsStats::LmsStats(const Job& job, const Session& session) : job_(job), session_(session) {
+LmsStats::LmsStats(const Job& job, const Session& session, Console& console)
+    : job_(job), session_(session), console_(console) {
   const LmsFlags& flags = job.config->lms;
   const std::string start = fmt::format("{}/{}", flags.output_dir, job.model->name);
   make_folder_of(start);
@@ -67,14 +69,13 @@ void LmsStats::step_finished(const FinishedStep& step) {
 
 std::string LmsStats::average() const {
   const auto steps = static_cast<double>(seconds_.size());
-  const double mean =
-      steps > 0 ? std::accumulate(seconds_.begin(), seconds_.end(), 0.0) / steps : 0;
-  const double middle = steps > 0 ? median(seconds_) : 0;
+  const double mean = std::accumulate(seconds_.begin(), seconds_.end(), 0.0) / steps;
+  const double middle = median(seconds_);
   const auto side = static_cast<double>(job_.image_size);
   const double megapixels = 1e-6 * side * side * static_cast<double>(job_.batch.per_device);
   const auto rate = [&](double seconds) { return seconds > 0 ? megapixels / seconds : 0; };
   const auto text = [](double value) { return lms::python_text(value); };
-  const Counts now = steps > 0 ? counts() : Counts{};
+  const Counts now = counts();
   return fmt::format("{},{},{},{},{},{},{},{},{}\n", job_.image_size, text(rate(mean)),
                      text(rate(middle)), text(now.gib), text(static_cast<double>(now.allocs)),
                      seconds_.size(), text(static_cast<double>(now.reclaims.alls)),
@@ -82,7 +83,12 @@ std::string LmsStats::average() const {
 }
 
 void LmsStats::end(const RunEnd& /*end*/) {
-  if (average_path_) {
+  if (average_path_ && seconds_.empty()) {
+    console_.note(fmt::format(
+        "--lms_stats_average: no row for this run, which has no timed step after the {} of "
+        "--lms_stats_warmup_steps",
+        job_.config->lms.stats_warmup_steps));
+  } else if (average_path_) {
     std::error_code none;
     const bool is_new = std::filesystem::file_size(*average_path_, none) == 0;
     append_to_file(average_flag, *average_path_,

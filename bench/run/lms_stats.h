@@ -11,6 +11,7 @@
 namespace cnn::bench {
 
 struct Job;
+class Console;
 class Session;
 
 // Writes the tables of --lms_stats and --lms_stats_average, with the names and columns of the
@@ -23,7 +24,7 @@ class LmsStats final : public Observer {
  public:
   // References must outlive the object. Creates the folder. Throws Error if a table is not
   // writable.
-  LmsStats(const Job& job, const Session& session);
+  LmsStats(const Job& job, const Session& session, Console& console);
 
   void step_finished(const FinishedStep& step) override;
   void end(const RunEnd& end) override;
@@ -35,10 +36,11 @@ class LmsStats final : public Observer {
     double gib = 0;
   };
   Counts counts() const;
-  std::string average() const;
+  std::string average() const;  // needs a step
 
   const Job& job_;
   const Session& session_;
+  Console& console_;
   std::optional<std::string> steps_path_, average_path_;
   std::vector<double> seconds_;  // of the steps in the average
 };

@@ -75,7 +75,7 @@ void add_lms_observers(const Observed& run, Observers& all) {
     all.push_back(std::make_unique<LmsTrace>(*flags.trace, run.team.first()));
   }
   if (flags.stats || flags.stats_average) {
-    all.push_back(std::make_unique<LmsStats>(run.job, run.team.first()));
+    all.push_back(std::make_unique<LmsStats>(run.job, run.team.first(), run.console));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "bench/report/console.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
@@ -31,7 +32,8 @@ TEST(LmsStats, HaveALineForEachTimedStepWithItsEpoch) {
   const tests::SmallTeam run = counted_run(folder / "new", "--lms_stats_warmup_steps=0");
   const std::size_t allocs = run.team.first().plan().memory.blocks.size();
   ASSERT_GT(allocs, 0U);
-  LmsStats stats(run.job, run.team.first());
+  Console console;
+  LmsStats stats(run.job, run.team.first(), console);
   stats.step_finished(counted_step(0, 24'999, 9));
   // The step with the last of the 50000 examples.
   stats.step_finished(counted_step(1, 25'000, 0.5));
@@ -47,7 +49,8 @@ TEST(LmsStats, AverageTheStepsBehindTheirWarmUp) {
   const tests::TemporaryFolder folder;
   const tests::SmallTeam run = counted_run(folder.path().string(), "--lms_stats_warmup_steps=1");
   const std::string allocs = std::to_string(run.team.first().plan().memory.blocks.size());
-  LmsStats stats(run.job, run.team.first());
+  Console console;
+  LmsStats stats(run.job, run.team.first(), console);
   int number = 0;
   for (const double seconds : {100.0, 2.0, 2.0, 2.0, 10.0}) {
     ++number;
@@ -61,19 +64,37 @@ TEST(LmsStats, AverageTheStepsBehindTheirWarmUp) {
 TEST(LmsStats, AddALineToTheAveragesOfEarlierRuns) {
   const tests::TemporaryFolder folder;
   const tests::SmallTeam run = counted_run(folder.path().string(), "--lms_stats_warmup_steps=0");
+  const std::string allocs = std::to_string(run.team.first().plan().memory.blocks.size());
+  Console console;
   for (int i = 0; i < 2; ++i) {
-    LmsStats(run.job, run.team.first()).end({});
+    LmsStats stats(run.job, run.team.first(), console);
+    stats.step_finished(counted_step(1, 1, 2.0));
+    stats.end({});
   }
-  const std::string nothing = "32,0.0,0.0,0.0,0.0,0,0.0,0.0,0.0\n";
-  EXPECT_EQ(tests::read_file(folder / "trivial_lms_stats_average.csv"),
-            average_title + nothing + nothing);
+  const std::string row = "32,0.001024,0.001024,0.0," + allocs + ".0,1,0.0,0.0,2.0\n";
+  EXPECT_EQ(tests::read_file(folder / "trivial_lms_stats_average.csv"), average_title + row + row);
+}
+
+TEST(LmsStats, HaveNoAverageWithoutAStepAfterTheirWarmUp) {
+  const tests::TemporaryFolder folder;
+  const tests::SmallTeam run = counted_run(folder.path().string(), "--lms_stats_warmup_steps=3");
+  Console console;
+  LmsStats stats(run.job, run.team.first(), console);
+  stats.step_finished(counted_step(3, 3, 2.0));
+  testing::internal::CaptureStderr();
+  stats.end({});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "--lms_stats_average: no row for this run, which has no timed step after the 3 of "
+            "--lms_stats_warmup_steps\n");
+  EXPECT_EQ(tests::read_file(folder / "trivial_lms_stats_average.csv"), "");
 }
 
 TEST(LmsStats, NameTheFlagsWhoseFileCannotBeWritten) {
   const tests::TemporaryFolder folder;
   folder.write("file", "");
   const tests::SmallTeam run = counted_run(folder / "file", "--lms_stats_warmup_steps=0");
-  EXPECT_EQ(tests::error_of([&] { LmsStats stats(run.job, run.team.first()); }),
+  Console console;
+  EXPECT_EQ(tests::error_of([&] { LmsStats stats(run.job, run.team.first(), console); }),
             "--lms_stats, --output_dir=" + (folder / "file/trivial_lms_stats.csv") +
                 ": cannot write it: Not a directory");
 }
