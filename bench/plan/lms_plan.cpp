@@ -233,8 +233,8 @@ LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
     unreached_limit_ =
         fmt::format("--lms_limit={} does not act: {:.0f} MiB are there ({})", config.lms.limit,
                     static_cast<double>(budget()) / mib, budget_source_);
-  } else if (config.lms.exclude > 0 && limit > 0 && limit < usable_bytes(config.lms, context)) {
-    unreached_limit_ = fmt::format("--lms_exclude={} does not act: {} leaves more memory free",
+  } else if (config.lms.exclude > 0 && limit > 0 && limit <= usable_bytes(config.lms, context)) {
+    unreached_limit_ = fmt::format("--lms_exclude={} does not act: {} leaves no less memory free",
                                    config.lms.exclude, budget_source_);
   }
 }

@@ -93,17 +93,19 @@ TEST(LmsPlanner, SaysThatALimitBeyondTheDeviceDoesNotAct) {
                        "--lms_exclude=20)"));
 }
 
-TEST(LmsPlanner, SaysThatMemoryLeftFreeByASmallerLimitIsNotExcludedAgain) {
-  PlannedDevice device;
-  device.config.lms.exclude = 20;
-  device.config.lms.limit = 60;
-  LmsPlanner planner = device.planner();
-  EXPECT_EQ(planner.budget(), 60 * one_mib);
-  const StepPlan step = tests::swapping_plan();
-  planner.plan(step, expected_costs(step, device.backend), false);
-  EXPECT_THAT(
-      lms_lines(planner.report(), 0),
-      Contains("[LMS][0] --lms_exclude=20 does not act: --lms_limit=60 leaves more memory free"));
+TEST(LmsPlanner, SaysThatMemoryLeftFreeByALimitIsNotExcludedAgain) {
+  for (const int limit : {60, 80}) {
+    PlannedDevice device;
+    device.config.lms.exclude = 20;
+    device.config.lms.limit = limit;
+    LmsPlanner planner = device.planner();
+    EXPECT_EQ(planner.budget(), static_cast<std::size_t>(limit) * one_mib);
+    const StepPlan step = tests::swapping_plan();
+    planner.plan(step, expected_costs(step, device.backend), false);
+    EXPECT_THAT(lms_lines(planner.report(), 0),
+                Contains("[LMS][0] --lms_exclude=20 does not act: --lms_limit=" +
+                         std::to_string(limit) + " leaves no less memory free"));
+  }
 }
 
 TEST(LmsPlanner, KeepsAPlanWithTheTimeOfTheLatestPlanning) {
