@@ -111,7 +111,7 @@ std::string Libraries::cache_key(const std::string& key) const {
 // Returns the key with the build of the program: nodes run kernels of ours too, and another build
 // may have made them faster.
 std::string Libraries::node_cache_key(const std::string& key) const {
-  return cache_key(std::string(cached_node) + options_.build + " " + key);
+  return cache_key(std::string(cached_node) + key) + " build " + options_.build;
 }
 
 std::optional<Choice> Libraries::choose(const std::string& key, const Build& build) {
