@@ -11,7 +11,7 @@ namespace cnn::lms {
 namespace {
 
 constexpr PolicyRow rows[] = {
-    {.name = "planned", .plan = planned, .places_waits = true, .orders = true},
+    {.name = "planned", .plan = planned, .places_waits = true, .orders = true, .recomputes = true},
     {"none", none},
     {"tflms1", tflms1},
     {"tflms2", tflms2},
@@ -21,10 +21,10 @@ constexpr PolicyRow rows[] = {
     {"vdnn_conv", vdnn_conv},
     {"vdnn_dynamic", vdnn_dynamic},
     {"window", window},
-    {"capuchin", capuchin},
-    {"recompute", recompute},
-    {"dtr", dtr},
-    {"superneurons", superneurons},
+    {.name = "capuchin", .plan = capuchin, .recomputes = true},
+    {.name = "recompute", .plan = recompute, .recomputes = true},
+    {.name = "dtr", .plan = dtr, .recomputes = true},
+    {.name = "superneurons", .plan = superneurons, .recomputes = true},
 };
 
 }  // namespace

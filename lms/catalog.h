@@ -14,6 +14,8 @@ struct PolicyRow {
   bool places_waits = false;
   // It plans the backward pass in backward_order(); the others keep the network's own.
   bool orders = false;
+  // Its plans compute tensors again, as far as Options::recompute permits.
+  bool recomputes = false;
 };
 
 std::span<const PolicyRow> policies();

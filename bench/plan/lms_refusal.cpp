@@ -12,6 +12,7 @@
 #include "bench/flags/number_text.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/rank_context.h"
+#include "lms/catalog.h"
 #include "runtime/active_bytes.h"
 
 namespace cnn::bench {
@@ -31,12 +32,6 @@ std::string largest_op(const StepPlan& plan) {
                      amount(largest.bytes));
 }
 
-// Returns whether plans of the policy compute tensors again, which --lms_recompute restricts.
-bool recomputes(std::string_view policy) {
-  return policy == "planned" || policy == "capuchin" || policy == "recompute" || policy == "dtr" ||
-         policy == "superneurons";
-}
-
 // Returns the flags of this run that keep tensors on the device although a plan could move them.
 // The size threshold is not among them: its default may be larger, see threshold_advice().
 std::vector<std::string> keeping_flags(const LmsFlags& flags, std::string_view policy) {
@@ -45,9 +40,10 @@ std::vector<std::string> keeping_flags(const LmsFlags& flags, std::string_view p
   if (options.n_tensors >= 0) {
     kept.push_back(fmt::format("--lms_n_tensors={}", options.n_tensors));
   }
-  if (recomputes(policy) && options.recompute == lms::Recomputation::off) {
+  const bool recomputes = lms::find_policy(policy).recomputes;
+  if (recomputes && options.recompute == lms::Recomputation::off) {
     kept.emplace_back("--lms_recompute=off");
-  } else if (recomputes(policy) && options.recompute == lms::Recomputation::cheap) {
+  } else if (recomputes && options.recompute == lms::Recomputation::cheap) {
     kept.emplace_back("--lms_recompute=cheap");
   }
   if (policy == "caffe" && options.frac > 0) {

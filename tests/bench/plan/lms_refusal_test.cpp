@@ -28,7 +28,7 @@ constexpr std::size_t refusal_mib = std::size_t{1} << 20U;
 struct RefusedPlan {
   RefusedPlan() {
     backend.memory = {.device = 100 * refusal_mib, .host = 50 * refusal_mib, .text = "a device"};
-    report.policy = "largest";
+    report.policy = "tflms1";
     report.fits = false;
   }
   std::string text(std::size_t needed = 120 * refusal_mib) const {
@@ -103,7 +103,7 @@ TEST(LmsRefusal, SaysThatACpuComputesInTheMemoryToWhichAPlanMoves) {
   EXPECT_THAT(refused.text(), Not(HasSubstr("to the host")));
   refused.backend.memory.host.reset();
   EXPECT_THAT(refused.text(),
-              AllOf(HasSubstr("the plan of largest moves 10.00 MiB"),
+              AllOf(HasSubstr("the plan of tflms1 moves 10.00 MiB"),
                     HasSubstr("--device_memory_mb"), HasSubstr("--lms_policy=planned")));
 }
 
@@ -140,7 +140,7 @@ TEST(LmsRefusal, NamesTheFileOfAPlanThatTheHostHasNoRoomFor) {
 
 TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {
   RefusedPlan refused;
-  EXPECT_THAT(refused.text(), AllOf(HasSubstr("the policy largest needs 120.00 MiB"),
+  EXPECT_THAT(refused.text(), AllOf(HasSubstr("the policy tflms1 needs 120.00 MiB"),
                                     HasSubstr("--lms_policy=planned may need less; tensors of "
                                               "fewer than 1024 KB stay")));
   refused.report.policy = "planned";
@@ -223,7 +223,7 @@ TEST(LmsRefusal, AsksForADiskOrForALargerOne) {
   refused.report.host = 0;
   refused.report.disk = 3 * refusal_mib;
   EXPECT_THAT(refused.text(),
-              AllOf(HasSubstr("the plan of largest moves 3.00 MiB"), HasSubstr("to a disk"),
+              AllOf(HasSubstr("the plan of tflms1 moves 3.00 MiB"), HasSubstr("to a disk"),
                     HasSubstr("--lms_disk=/here has 0 bytes"), EndsWith("use another folder")));
   refused.config.lms.disk.reset();
   EXPECT_THAT(refused.text(), EndsWith("so it needs --lms_disk with a folder"));
