@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "runtime/cuda/stream.h"
 #include "runtime/error.h"
@@ -17,8 +18,8 @@ double Tuner::seconds_of(const Plan& plan, std::span<void* const> pointers, std:
   return timer_.seconds_of([&] { plan.run(handle_, arguments, pointers, workspace); });
 }
 
-std::optional<std::vector<Buffer>> Tuner::memory_of(const OperationGraph& graph,
-                                                    std::size_t workspace) try {
+std::optional<Tuner::Memory> Tuner::memory_of(const OperationGraph& graph,
+                                              std::size_t workspace) try {
   std::vector<TensorDesc> stored;
   std::size_t all = workspace;
   for (const OperationGraph::Id id : graph.in_memory()) {
@@ -32,12 +33,11 @@ std::optional<std::vector<Buffer>> Tuner::memory_of(const OperationGraph& graph,
   if (all > timer_.device().memory_bytes()) {
     return std::nullopt;
   }
-  std::vector<Buffer> memory;
+  std::vector<Buffer> operands;
   for (const TensorDesc& desc : stored) {
-    memory.push_back(timer_.filled(desc.extent(), desc.type));
+    operands.push_back(timer_.filled(desc.extent(), desc.type));
   }
-  memory.push_back(timer_.device().allocate(workspace));
-  return memory;
+  return Memory{.operands = std::move(operands), .workspace = timer_.device().allocate(workspace)};
 } catch (const DoesNotFit&) {  // the driver rounds allocations up, and loads code of engines
   return std::nullopt;
 }
@@ -53,17 +53,15 @@ std::optional<Tuner::Timed> Tuner::fastest(const NativeGraph& graph,
     return std::nullopt;
   }
   std::vector<void*> pointers;
-  for (const Buffer& buffer : *memory) {
-    pointers.push_back(buffer.data());
+  for (const Buffer& operand : memory->operands) {
+    pointers.push_back(operand.data());
   }
-  auto* const workspace = static_cast<std::byte*>(pointers.back());
-  pointers.pop_back();
   std::optional<Timed> best;
   std::string refused;
   for (const Choice& choice : choices) {
     try {
       const Plan plan(graph, choice);
-      const double seconds = seconds_of(plan, pointers, workspace);
+      const double seconds = seconds_of(plan, pointers, memory->workspace.data());
       if (!best || seconds < best->seconds) {
         best = Timed{choice, seconds};
       }

@@ -25,9 +25,13 @@ class Tuner {
   std::optional<Timed> fastest(const NativeGraph& graph, std::span<const Choice> choices);
 
  private:
-  // Returns filled device buffers for the stored tensors of a graph, then one of so many bytes for
-  // the workspace; nothing if they do not fit the device.
-  std::optional<std::vector<Buffer>> memory_of(const OperationGraph& graph, std::size_t workspace);
+  struct Memory {
+    std::vector<Buffer> operands;  // filled, of the stored tensors of a graph
+    Buffer workspace;
+  };
+  // Returns the memory for a graph with a workspace of so many bytes; nothing if it does not fit
+  // the device.
+  std::optional<Memory> memory_of(const OperationGraph& graph, std::size_t workspace);
   double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);
 
   DeviceTimer timer_;
