@@ -66,7 +66,8 @@ class FailureDetector {
   int rank_;
   std::vector<int> local_ranks_;       // of this host, ascending
   std::map<int, Duration> last_seen_;  // by watched rank: the uptime at its latest heartbeat
-  // By rank of another host that this one waits for: the first probe without reply.
+  // Holds, for the rank of another host that this one waits for, the uptime at the first probe that
+  // has no reply.
   std::map<int, Duration> probed_;
   std::vector<int> reply_to_;        // the ranks that have probed this one in this period
   std::map<int, Heartbeat> latest_;  // by rank

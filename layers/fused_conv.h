@@ -34,9 +34,9 @@ class FusedConv final : public Op {
 
 // Backward pass through a convolution, and through the ReLU and the sums of the batch norm before
 // it. If the forward pass rounded a and b, a norm of mean 0 and r = 1 with gamma = a and beta = b
-// has bitwise the same gate, and outputs sum g and sum g x; NormBackwardEnd completes them. With d
-// = d loss / d (input of the convolution), which Conv2dBackwardData computes from dy and w, xhat =
-// (x - mean) r and r = 1 / sqrt(variance + epsilon):
+// gates by bitwise the same numbers, and outputs sum g and sum g x; NormBackwardEnd completes them.
+// With d = d loss / d (input of the convolution), which Conv2dBackwardData computes from dy and w,
+// xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon):
 //   g = d unless gamma xhat + beta < 0, else 0;  dbeta = sum g;  dgamma = sum g xhat
 // and with n = N H W the coefficients of d loss / d x = A g + B x + C:
 //   A = gamma r,  B = -gamma r^2 dgamma / n,  C = -B mean - A dbeta / n

@@ -236,7 +236,8 @@ class Searcher {
   }
 
   // Returns the moves with their prices. Nothing, and `start` knows why, where pricing takes all of
-  // the work: no move could be made. A schedule has at least the given steps.
+  // the work: no move could be made. Each price takes the steps of a schedule, which are at least
+  // those of the step without a plan.
   std::optional<std::priority_queue<Move>> priced(Solution& start) {
     const std::size_t begun = work_;
     const std::vector<Move> moves = moves_from(start.decisions);

@@ -144,9 +144,9 @@ class Emitter {
 
   // The forward pass opened the gate where a x + b > 0 with rounded a and b. Recomputing it from
   // gamma xhat + beta would give a number with another sign near zero. So ConvBackwardDataNorm gets
-  // a norm of mean 0 and deviation 1 with gamma = a and beta = b, which has the same gate and
-  // outputs the sums of g and g x. NormBackwardEnd turns these sums into the gradients of the true
-  // norm.
+  // a norm of mean 0 and deviation 1 with gamma = a and beta = b, which has the same gate
+  // except where the output is zero, and outputs the sums of g and g x. NormBackwardEnd turns these
+  // sums into the gradients of the true norm.
   void emit_backward(const Node& node, const BackwardPlan& plan) {
     const Node& data = rewriter_.old().nodes()[plan.data];
     const NormCoefficients& coefficients = coefficients_.at(plan.norm);
