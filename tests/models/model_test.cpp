@@ -90,13 +90,19 @@ TEST(LogitsOfTwoHeads, EndInTheLastLayerOfTheAuxiliaryHead) {
       << "weights of the auxiliary head come last";
 }
 
-TEST(LogitsOfTwoHeads, NameTheModelsThatHaveThem) {
+TEST(LogitsOfTwoHeads, NameTheModelsOfTheDataSetThatHaveThem) {
   BuiltHead built;
   Model model = small_model();
   model.build_two_heads = nullptr;
-  EXPECT_THAT([&] { logits_of_two_heads(model, built.images); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("--auxiliary_head: small"),
-                                         HasSubstr("inception3, nasnet or nasnetlarge"))));
+  const auto refusal = [&](std::string_view data_set) {
+    model.data_set = data_set;
+    return [&] { logits_of_two_heads(model, built.images); };
+  };
+  const std::string start = "--auxiliary_head: small has no auxiliary head; drop the flag";
+  EXPECT_THAT(refusal("imagenet"),
+              ThrowsMessage<Error>(start + ", or choose inception3 or nasnet or nasnetlarge"));
+  EXPECT_THAT(refusal("cifar10"), ThrowsMessage<Error>(start + ", or choose nasnet"));
+  EXPECT_THAT(refusal("mnist"), ThrowsMessage<Error>(start));
 }
 
 }  // namespace
