@@ -68,6 +68,7 @@ class BudgetSearch {
         budget_(goal.device_bytes),
         good_enough_(good_enough(goal)),
         useful_seconds_(goal.useful_seconds),
+        rival_(goal.rival),
         fixed_(problem.roots.size()) {}
 
   SearchedPlan run(const SearchedPlan& smallest, Solution found) {
@@ -246,6 +247,9 @@ class BudgetSearch {
     if (request_.stopped != nullptr && request_.stopped()) {
       throw PlanningStopped();
     }
+    if (rival_.wins()) {
+      throw SearchOvertaken();
+    }
   }
 
   // Returns whether the plan fits once it is placed, with copies back as late as possible.
@@ -267,6 +271,7 @@ class BudgetSearch {
 
   Solution find(SearchOptions options) const {
     options.good_enough = good_enough_;
+    options.rival = rival_;
     return lms::find(request_, problem_, options);
   }
 
@@ -397,6 +402,7 @@ class BudgetSearch {
   std::size_t budget_;
   double good_enough_;
   const std::atomic<double>* useful_seconds_;
+  Rival rival_;
   TensorDecisions latest_;
   PlacedPlan best_;
   TensorDecisions best_decisions_;
@@ -422,7 +428,8 @@ Solution search_live(const Request& request, const PlanningProblem& problem, con
                .good_enough = good_enough(goal),
                .work = larger == nullptr ? work : work / 2,
                .start = larger == nullptr ? nullptr : &larger->decisions,
-               .repair_work = larger == nullptr ? 0 : larger->repair_work});
+               .repair_work = larger == nullptr ? 0 : larger->repair_work,
+               .rival = goal.rival});
 }
 
 SearchedPlan search_budget(const Request& request, const PlanningProblem& problem,

@@ -70,6 +70,9 @@ class Searcher {
     if (options_.stopped != nullptr && options_.stopped()) {
       throw PlanningStopped();
     }
+    if (options_.rival.wins()) {
+      throw SearchOvertaken();
+    }
     expanded_ = &expander_.expand(decisions);
     work_ += expanded_->steps.size();
   }

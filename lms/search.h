@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <span>
 
@@ -12,6 +14,24 @@
 #include "lms/policy.h"
 
 namespace cnn::lms {
+
+// The fastest plan that any search has found so far. It wins once it is faster than all plans that
+// this search can lead to.
+struct Rival {
+  const std::atomic<double>* seconds = nullptr;  // others may lower it meanwhile; null: none
+  double bound_seconds = 0;                      // a lower bound of the plans of this search
+
+  bool wins() const {
+    constexpr double rounding = 1e-9;
+    return seconds != nullptr && *seconds <= bound_seconds * (1 - rounding);
+  }
+};
+
+// Thrown by a search whose rival wins. It is no Error: some other search has the plan.
+class SearchOvertaken : public std::exception {
+ public:
+  const char* what() const noexcept override { return "another search has a faster plan"; }
+};
 
 struct SearchOptions {
   SyncMode sync = SyncMode::none;
@@ -33,6 +53,7 @@ struct SearchOptions {
   std::span<const std::uint8_t> fixed = {};
   bool prune_moves = false;  // at last, keep the tensors whose moves gain no time
   StopCheck stopped = nullptr;
+  Rival rival = {};
 };
 
 // Decisions and the evaluation of their schedule.
@@ -43,9 +64,10 @@ struct Solution {
   // search knows it; else 0. It is the same for all budgets.
   std::size_t repair_work = 0;
 };
+
 // Returns the best solution that simulated annealing finds, from one given or from greedy starts. A
 // function of its arguments alone: the random numbers are the same in every call. Throws
-// PlanningStopped when options.stopped says so.
+// PlanningStopped when options.stopped says so, and SearchOvertaken when options.rival wins.
 Solution search(const PlanningProblem& problem, const SearchOptions& options);
 
 }  // namespace cnn::lms

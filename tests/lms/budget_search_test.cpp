@@ -133,6 +133,21 @@ TEST_F(BudgetSearchOfTenLayers, LeavesOutABudgetWhoseBestPlansAreFarSlowerThanAn
             smallest.decisions);
 }
 
+TEST_F(BudgetSearchOfTenLayers, EndsOnceAnotherPlanIsFasterThanItsBound) {
+  const PlanningProblem problem = planning_problem(chain().request());
+  const SearchedPlan smallest = minimize_memory(chain().request(), problem);
+  const std::atomic<double> known = 30;
+  SearchGoal goal{.device_bytes = 4 * unit, .rival = {.seconds = &known, .bound_seconds = 29}};
+  const Solution found = search_live(chain().request(), problem, goal);
+  const SearchedPlan plan = search_budget(chain().request(), problem, smallest, found, goal);
+  goal.rival.bound_seconds = 31;
+  EXPECT_THROW(search_live(chain().request(), problem, goal), SearchOvertaken);
+  EXPECT_THROW(search_live(chain().request(), problem, goal, &found), SearchOvertaken);
+  EXPECT_THROW(search_budget(chain().request(), problem, smallest, found, goal), SearchOvertaken);
+  chain().limit(10, 0.25, 0.25);  // where the plan for 4 units is not as fast as it could be
+  EXPECT_THROW(refine_plan(chain().request(), problem, plan, goal), SearchOvertaken);
+}
+
 TEST_F(BudgetSearchOfTenLayers, FindsTheSmallestPeak) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);

@@ -1,6 +1,7 @@
 #include "lms/search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -71,6 +72,19 @@ TEST(Search, SaysThatNothingFitsAndComesNear) {
       chain_of_ten(1, 1), {.device_bytes = unit, .swaps = true, .drops = false, .work = 100'000});
   EXPECT_FALSE(found.evaluation.fits);
   EXPECT_EQ(found.evaluation.peak, 2 * unit) << "a layer reads one unit and makes one";
+}
+
+TEST(Search, EndsOnceAnotherPlanIsFasterThanItsBound) {
+  const PlanningProblem problem = chain_of_ten(1, 1);
+  SearchOptions options{.device_bytes = 4 * unit, .work = 50'000};
+  const Solution free = search(problem, options);
+  std::atomic<double> known = 30;
+  options.rival = {.seconds = &known, .bound_seconds = 29};
+  EXPECT_EQ(search(problem, options).decisions, free.decisions) << "it may find a faster plan";
+  options.rival.bound_seconds = 30;
+  EXPECT_EQ(search(problem, options).decisions, free.decisions) << "or one that is as fast";
+  options.rival.bound_seconds = 31;
+  EXPECT_THROW(search(problem, options), SearchOvertaken);
 }
 
 TEST(Search, MinimisesThePeakWhateverTheTime) {
