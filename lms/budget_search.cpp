@@ -125,7 +125,7 @@ class BudgetSearch {
   // are rejected even where the search goes on: so one that is left out misses nothing, and more
   // memory is never slower.
   bool limit_to_useful(const Solution& found) {
-    constexpr double fastest = 0.85;
+    constexpr double fastest = 0.9;
     if (useful_seconds_ == nullptr || !found.evaluation.fits) {
       return true;
     }
@@ -428,7 +428,6 @@ Solution search_live(const Request& request, const PlanningProblem& problem, con
                .good_enough = good_enough(goal),
                .work = larger == nullptr ? work : work / 2,
                .start = larger == nullptr ? nullptr : &larger->decisions,
-               .repair_work = larger == nullptr ? 0 : larger->repair_work,
                .rival = goal.rival});
 }
 

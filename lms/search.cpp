@@ -238,37 +238,50 @@ class Searcher {
     return moves;
   }
 
-  // Returns the moves with their prices. Nothing, and `start` knows why, where pricing takes all of
-  // the work: no move could be made. Each price takes the steps of a schedule, which are at least
-  // those of the step without a plan.
-  std::optional<std::priority_queue<Move>> priced(Solution& start) {
-    const std::size_t begun = work_;
-    const std::vector<Move> moves = moves_from(start.decisions);
-    start.repair_work = options_.repair_work;
-    std::priority_queue<Move> result;
-    for (std::size_t m = 0; m < moves.size(); ++m) {
-      const std::size_t least = (moves.size() - m) * problem_.steps.size();
-      start.repair_work = std::max(start.repair_work, work_ - begun + least);
-      if (begun + start.repair_work >= options_.work) {
-        work_ = begun + start.repair_work;
-        return std::nullopt;
-      }
-      push_move(result, price_of(moves[m], start).first);
+  // Returns, by root, the bytes that it holds beside the steps above the budget of the latest
+  // evaluation, summed over these steps: a move of any other root frees nothing there.
+  std::vector<double> bytes_above_budget() const {
+    const std::vector<std::size_t>& bytes = evaluator_.bytes();
+    std::vector<std::uint32_t> above{0};  // the number of such steps before each step
+    for (const std::size_t live : bytes) {
+      above.push_back(above.back() + (live > options_.device_bytes ? 1 : 0));
     }
-    return result;
+    std::vector<double> held(problem_.roots.size());
+    for (const LiveInterval& one : expanded_->intervals) {
+      if (one.first + 1 < one.last) {
+        held[one.root] += static_cast<double>(problem_.roots[one.root].bytes) *
+                          (above[one.last] - above[one.first + 1]);
+      }
+    }
+    return held;
+  }
+
+  // Returns the moves to try first: all of them, or where their prices would take all of the work,
+  // in half of it those of the roots that hold most bytes above the budget.
+  std::vector<Move> useful_moves(const Solution& start) const {
+    std::vector<Move> moves = moves_from(start.decisions);
+    const std::size_t left = options_.work - std::min(options_.work, work_);
+    const std::size_t most = left / std::max<std::size_t>(1, expanded_->steps.size());
+    if (moves.size() >= most) {
+      const std::vector<double> held = bytes_above_budget();
+      std::erase_if(moves, [&](const Move& move) { return held[move.root] <= 0; });
+      std::ranges::stable_sort(moves, std::greater<>(),
+                               [&](const Move& move) { return held[move.root]; });
+      moves.resize(std::min(moves.size(), most / 2));
+    }
+    return moves;
   }
 
   // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with earlier
   // moves: each is recomputed before its move is made.
   Solution repaired(Solution start) {
-    Solution current = weighed(start.decisions);
+    Solution current = weighed(std::move(start.decisions));
+    std::priority_queue<Move> moves;
+    const std::vector<Move> useful = useful_moves(current);
     expander_.rebase(current.decisions);
-    std::optional<std::priority_queue<Move>> priced_moves = priced(current);
-    if (!priced_moves) {
-      start.repair_work = current.repair_work;
-      return start;
+    for (const Move& move : useful) {
+      push_move(moves, price_of(move, current).first);
     }
-    std::priority_queue<Move>& moves = *priced_moves;
     while (!current.evaluation.fits && !moves.empty() && work_ < options_.work) {
       const Move move = moves.top();
       moves.pop();

@@ -48,7 +48,6 @@ struct SearchOptions {
   double temperature = 0.01;
   // Decisions of a plan for a similar problem; null: tries many simple plans.
   const TensorDecisions* start = nullptr;
-  std::size_t repair_work = 0;  // as in Solution, of `start`
   // Marks, by root, the decisions that stay as they are in `start`. Empty: none.
   std::span<const std::uint8_t> fixed = {};
   bool prune_moves = false;  // at last, keep the tensors whose moves gain no time
@@ -60,9 +59,6 @@ struct SearchOptions {
 struct Solution {
   TensorDecisions decisions;
   Evaluation evaluation;
-  // The least work of pricing all moves of a repair that starts from these decisions, where a
-  // search knows it; else 0. It is the same for all budgets.
-  std::size_t repair_work = 0;
 };
 
 // Returns the best solution that simulated annealing finds, from one given or from greedy starts. A
