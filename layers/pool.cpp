@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "layers/operands.h"
 #include "runtime/error.h"
@@ -47,13 +48,15 @@ void require_window(const Op& op, std::span<const TensorDesc> in, const Window& 
   require(y[2] > 0 && y[3] > 0, op, in, "the window does not fit the image");
 }
 
+// kind: of the layer, for its name in errors.
 Window pool_window(Value x, const PoolOptions& options, std::string_view kind) {
+  const std::string name = x.graph->unique_name(kind);
   const Shape& image = x.desc().shape;
   const Window window{.kernel_h = options.kernel,
                       .kernel_w = options.kernel,
                       .stride_h = options.stride,
                       .stride_w = options.stride};
-  return padded(window, options.padding, image[2], image[3], kind);
+  return padded(window, options.padding, image[2], image[3], name);
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "layers/operands.h"
+#include "runtime/error.h"
 #include "tests/support/literals.h"
 
 namespace cnn::layers {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 using tests::floats;
 using tests::nine;
 using tests::run;
@@ -54,6 +57,20 @@ TEST(Pool, KeepsIndicesOnlyWhereAGradientMayNeedThem) {
     max_pool(graph.input("x", described({1, 3, 8, 8}, DataType::f32)), {});
     EXPECT_EQ(graph.nodes().back().outputs.size(), training ? 2 : 1);
   }
+}
+
+TEST(Pool, NamesTheLayerWhoseWindowDoesNotFit) {
+  const auto pool_twice = [](Value (*pool)(Value, const PoolOptions&)) {
+    Graph graph;
+    const NameScope scope(graph, "block");
+    const Value x = graph.input("x", described({1, 3, 4, 4}, DataType::f32));
+    pool(pool(x, {}), {.kernel = 3});
+  };
+  EXPECT_THAT([&] { pool_twice(max_pool); },
+              ThrowsMessage<Error>(HasSubstr("v/cg/block/max_pool1: a window of 3x3 does not fit "
+                                             "an image of 2x2")));
+  EXPECT_THAT([&] { pool_twice(average_pool); },
+              ThrowsMessage<Error>(HasSubstr("v/cg/block/average_pool1: a window of 3x3 does")));
 }
 
 }  // namespace
