@@ -34,7 +34,8 @@ struct SaveOptions {
 
 // Saves a checkpoint and returns its path once it is complete and on disk. Only then deletes the
 // checkpoints that were saved first, beyond max_to_keep; a failure, or a kill at any time, leaves
-// the earlier ones unchanged. One process at a time may save in a folder.
+// the earlier ones unchanged. The newest checkpoint whose values are all finite is never deleted,
+// so that a training that diverges can go back to it. One process at a time may save in a folder.
 std::filesystem::path save(const SaveOptions& options, std::span<const NamedTensor> tensors,
                            const ValueSource& source);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <system_error>
 
@@ -77,6 +78,47 @@ void write_index(const fs::path& folder, std::span<const fs::path> kept) {
   write_atomically(folder / checkpoint_index, text);
 }
 
+bool are_finite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+// Returns whether all values of a checkpoint are finite; false if it cannot be read.
+bool is_finite(const fs::path& path) {
+  try {
+    const SafetensorsFile file(path);
+    std::vector<float> values;
+    return std::ranges::all_of(file.entries(), [&](const auto& named) {
+      const SafetensorsFile::Entry& entry = named.second;
+      values.resize(static_cast<std::size_t>(entry.tensor.shape.elements()));
+      file.read_f32(entry, values);
+      return are_finite(values);
+    });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Writes the index and removes the oldest checkpoints beyond `most`; `all` are the folder's, from
+// the oldest to the newest. Until a newer one is finite, the newest finite one stays too.
+void remove_surplus(const fs::path& folder, std::span<const fs::path> all, std::size_t most,
+                    bool newest_is_finite) {
+  const auto surplus = all.first(all.size() - std::min(most, all.size()));
+  std::vector<fs::path> kept(all.begin() + static_cast<std::ptrdiff_t>(surplus.size()), all.end());
+  if (!newest_is_finite && !surplus.empty() && std::ranges::none_of(kept, is_finite)) {
+    const auto finite = std::find_if(surplus.rbegin(), surplus.rend(), is_finite);
+    if (finite != surplus.rend()) {
+      kept.insert(kept.begin(), *finite);
+    }
+  }
+  write_index(folder, kept);
+  for (const fs::path& path : surplus) {
+    if (path != kept.front()) {
+      std::error_code ignored;  // the save has succeeded; the next one tries again
+      fs::remove(path, ignored);
+    }
+  }
+}
+
 }  // namespace
 
 std::filesystem::path save(const SaveOptions& options, std::span<const NamedTensor> tensors,
@@ -97,9 +139,14 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
   const std::string name = std::string(checkpoint_stem) + std::to_string(options.global_step) +
                            std::string(checkpoint_extension);
   fs::path path = folder / name;
-  const auto values = [&options, &source](std::size_t index) {
-    return index == 0 ? std::as_bytes(std::span(&options.global_step, 1))
-                      : std::as_bytes(source(index - 1));
+  bool is_whole_finite = true;
+  const auto values = [&](std::size_t index) {
+    if (index == 0) {
+      return std::as_bytes(std::span(&options.global_step, 1));
+    }
+    const std::span<const float> of_tensor = source(index - 1);
+    is_whole_finite = is_whole_finite && are_finite(of_tensor);
+    return std::as_bytes(of_tensor);
   };
   Metadata of_several;  // a file without it is from one rank
   if (options.ranks > 1) {
@@ -111,12 +158,7 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
   all.push_back(path);
   const std::size_t most =
       options.max_to_keep == 0 ? all.size() : static_cast<std::size_t>(options.max_to_keep);
-  const std::size_t surplus = all.size() - std::min(most, all.size());
-  write_index(folder, std::span(all).subspan(surplus));
-  for (const fs::path& oldest : std::span(all).first(surplus)) {
-    std::error_code ignored;  // the save has succeeded; the next one tries again
-    fs::remove(oldest, ignored);
-  }
+  remove_surplus(folder, all, most, is_whole_finite);
   return path;
 }
 

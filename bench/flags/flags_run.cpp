@@ -223,7 +223,8 @@ constexpr Flag checkpoint_rows[] = {
      .no_effect = {without_train_dir},
      .needs_steps = true},
     {.name = "max_ckpts_to_keep",
-     .help = "how many of the newest checkpoints stay; 0 = all",
+     .help = "how many of the newest checkpoints stay, and the newest of finite weights in any "
+             "case; 0 = all",
      .range = at_least(0),
      .member = &at<&Config::checkpoint, &CheckpointOptions::max_to_keep>,
      .no_effect = {{[](const Config& c) { return !c.checkpoint.train_dir; },

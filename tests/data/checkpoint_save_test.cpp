@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -132,6 +134,39 @@ TEST(Checkpoint, NeverDeletesTheOneJustSavedEvenWithTheLowestNumber) {
   }
   EXPECT_EQ(find_newest(folder.path()), folder.path() / "model.ckpt-5.safetensors");
   EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-5.safetensors"));
+}
+
+TEST(Checkpoint, KeepsTheNewestFiniteOneAfterADivergence) {
+  const TemporaryFolder folder;
+  const auto save_one = [&](std::int64_t step, float value) {
+    save_constant({.train_dir = folder.path(), .global_step = step, .max_to_keep = 1}, value);
+    return folder.names();
+  };
+  save_one(1, 1);
+  save_one(2, 1);
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(save_one(3, value),
+                ElementsAre("checkpoint", "model.ckpt-2.safetensors", "model.ckpt-3.safetensors"));
+    EXPECT_THAT(save_one(4, value),
+                ElementsAre("checkpoint", "model.ckpt-2.safetensors", "model.ckpt-4.safetensors"));
+  }
+  EXPECT_EQ(find_newest(folder.path()), folder.path() / "model.ckpt-4.safetensors");
+  EXPECT_THAT(read_file(folder.path() / "checkpoint"), HasSubstr("\"model.ckpt-2.safetensors\""));
+  EXPECT_THAT(save_one(5, 1), ElementsAre("checkpoint", "model.ckpt-5.safetensors"));
+}
+
+TEST(Checkpoint, TakesOneThatCannotBeReadForNotFinite) {
+  const TemporaryFolder folder;
+  save_constant({.train_dir = folder.path(), .global_step = 1, .max_to_keep = 3}, 1);
+  folder.write("model.ckpt-2.safetensors", "damaged");
+  folder.write("checkpoint",
+               "model_checkpoint_path: \"model.ckpt-2.safetensors\"\n"
+               "all_model_checkpoint_paths: \"model.ckpt-1.safetensors\"\n"
+               "all_model_checkpoint_paths: \"model.ckpt-2.safetensors\"\n");
+  save_constant({.train_dir = folder.path(), .global_step = 3, .max_to_keep = 1}, std::nanf(""));
+  EXPECT_THAT(folder.names(),
+              ElementsAre("checkpoint", "model.ckpt-1.safetensors", "model.ckpt-3.safetensors"));
 }
 
 TEST(Checkpoint, ReplacesOneOfTheSameStep) {
