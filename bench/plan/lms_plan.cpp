@@ -14,6 +14,7 @@
 #include "bench/flags/number_text.h"
 #include "bench/machine/step_costs.h"
 #include "bench/plan/device_memory.h"
+#include "bench/plan/lms_budget.h"
 #include "bench/plan/log_prefix.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_context.h"
@@ -25,68 +26,6 @@
 
 namespace cnn::bench {
 namespace {
-
-constexpr std::size_t megabyte = std::size_t{1} << 20U;
-
-// Returns whether the policy plans with a share of the memory beside the variables, as TFLMS 2
-// does.
-bool shares_what_variables_leave(const LmsFlags& flags) { return policy_of(flags) == "tflms2"; }
-
-// Returns the device memory that all flags except --lms_limit leave.
-std::size_t usable_bytes(const LmsFlags& flags, const RankContext& context) {
-  const auto whole = static_cast<double>(context.memory.device);
-  const double left = whole - static_cast<double>(flags.exclude) * mib;
-  check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
-                              flags.exclude, whole / mib));
-  return static_cast<std::size_t>(shares_what_variables_leave(flags) ? left
-                                                                     : left * flags.mem_ratio);
-}
-
-std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
-  const std::size_t usable = usable_bytes(flags, context);
-  return flags.limit > 0 ? std::min(usable, flags.limit * megabyte) : usable;
-}
-
-// Returns the origin of the budget: the device's memory and the flags that reduced it.
-std::string source_of_budget(const LmsFlags& flags, const RankContext& context) {
-  if (flags.limit > 0 && flags.limit * megabyte <= usable_bytes(flags, context)) {
-    return fmt::format("--lms_limit={}", flags.limit);
-  }
-  std::string text = context.memory.text;
-  if (flags.exclude > 0) {
-    text += fmt::format(", less --lms_exclude={}", flags.exclude);
-  }
-  if (flags.mem_ratio != 1 && !shares_what_variables_leave(flags)) {
-    text += fmt::format(", times --lms_mem_ratio={:g}", flags.mem_ratio);
-  }
-  return text;
-}
-
-// Returns 0 for a device that computes in host memory: its tensors cannot be swapped.
-std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
-  if (!context.memory.host) {
-    return 0;
-  }
-  constexpr double typical_share = 0.8;  // of free memory
-  if (flags.host_limit.value_or(0) > 0) {
-    return std::min(*flags.host_limit * megabyte, *context.memory.host);
-  }
-  if (const char* text = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
-    const std::optional<std::int64_t> limit = read_integer(text);
-    check(limit && *limit > 0,
-          fmt::format("TF_GPU_HOST_MEM_LIMIT_IN_MB={} is no limit of memory: it must be a whole "
-                      "number of megabytes above 0",
-                      text));
-    // Compared in megabytes: the bytes of a huge limit would overflow.
-    return static_cast<std::size_t>(*limit) > *context.memory.host / megabyte
-               ? *context.memory.host
-               : static_cast<std::size_t>(*limit) * megabyte;
-  }
-  if (context.backend.described) {
-    return *context.memory.host;  // pinnable memory of the profile
-  }
-  return static_cast<std::size_t>(typical_share * static_cast<double>(*context.memory.host));
-}
 
 // Returns the share of memory that the simulation of TFLMS 2 may use: the flag, else the original's
 // environment variable.
@@ -225,19 +164,10 @@ LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
                        const DeviceMemory& resident, const layers::Slicing& slicing)
     : planner_(planner_options(config, context, resident, slicing)),
       budget_source_(source_of_budget(config.lms, context)),
+      idle_flags_(idle_budget_flags(config.lms, context)),
       disk_(context.backend.disk),
       slicing_(slicing),
-      host_variable_bytes_(resident.host_variables) {
-  const std::size_t limit = config.lms.limit * megabyte;
-  if (limit > budget()) {
-    unreached_limit_ =
-        fmt::format("--lms_limit={} does not act: {:.0f} MiB are there ({})", config.lms.limit,
-                    static_cast<double>(budget()) / mib, budget_source_);
-  } else if (config.lms.exclude > 0 && limit > 0 && limit <= usable_bytes(config.lms, context)) {
-    unreached_limit_ = fmt::format("--lms_exclude={} does not act: {} leaves no less memory free",
-                                   config.lms.exclude, budget_source_);
-  }
-}
+      host_variable_bytes_(resident.host_variables) {}
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
   max_fused_grad_add_bytes_ = plan.max_fused_grad_add_bytes;
@@ -287,7 +217,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_.policy = loaded_ ? loaded_->policy : planner_.options().policy;
   report_.file = file_;
   report_.note_prefix = log_prefix(report_.policy, std::chrono::system_clock::now(), gettid());
-  report_.unreached_limit = unreached_limit_;
+  report_.idle_flags = idle_flags_;
   report_.measured = measured;
   report_.unlimited_seconds = report_.compute_seconds;
   report_.max_fused_grad_add_bytes = max_fused_grad_add_bytes_;
@@ -398,8 +328,8 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
                            : fmt::format("[LMS][{}] {}", note.level, note.text)));
     }
   }
-  if (!report.unreached_limit.empty()) {
-    lines.push_back("[LMS][0] " + report.unreached_limit);
+  if (!report.idle_flags.empty()) {
+    lines.push_back("[LMS][0] " + report.idle_flags);
   }
   const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
   if (report.slicing.slices > 1) {

@@ -29,7 +29,7 @@ struct LmsReport : lms::PlanReport {
   std::string policy;
   std::string file;              // that the plan was loaded from; empty: it was made here
   std::string note_prefix;       // of the policy's lines, see log_prefix()
-  std::string unreached_limit;   // for the user, where the device has less than --lms_limit
+  std::string idle_flags;        // for the user: flags of the budget that do not act, or empty
   bool measured = false;         // costs were measured in steps; false: expected from the device
   double unlimited_seconds = 0;  // of all nodes of the step without LMS
   // Wall time from the start of the process to the plan; of a plan made again by measured times:
@@ -99,7 +99,7 @@ class LmsPlanner {
 
   lms::Planner planner_;
   std::string budget_source_;
-  std::string unreached_limit_;
+  std::string idle_flags_;
   std::optional<DiskSpeed> disk_;
   std::size_t max_fused_grad_add_bytes_ = layers::any_size;
   layers::Slicing slicing_;
