@@ -48,7 +48,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
 
 // Parses a text of plan_json() for the same origin. Throws Error with the difference if it is for
 // another step, and with the line if the text is truncated or contains a step that this graph
-// lacks. verify() checks the schedule as a whole.
+// lacks; also if an object has a key twice. verify() checks the schedule as a whole.
 SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Graph& graph);
 
 // Reads the file of --lms_plan_file; errors begin with flag and path.

@@ -111,6 +111,21 @@ TEST_F(PlanFileTest, IsRefusedWithAnImpossibleValue) {
   }
 }
 
+TEST_F(PlanFileTest, IsRefusedWithAKeyTwice) {
+  for (const std::string& once :
+       {std::string("\"policy\": \"planned\""), std::string("\"batch_size\": \"64\"")}) {
+    std::string twice = text;
+    twice.replace(twice.find(once), once.size(), once + "," + once);
+    const std::string expected = "it has the key " + once.substr(0, once.find(':')) +
+                                 " twice in one object; make one for this run with --lms_plan_out";
+    EXPECT_EQ(refusal(twice, origin), expected);
+    EXPECT_EQ(error_of([&] { read_plan_sizes(twice); }), expected);
+  }
+  Json nested = Json::parse(text);
+  nested["of"]["policy"] = "a fact of the name of another key";
+  EXPECT_EQ(read_plan(nested.dump(), origin, graph).policy, "planned");
+}
+
 TEST_F(PlanFileTest, ComputesTheWholeBatchIfAnOlderProgramWroteIt) {
   Json older = Json::parse(text);
   older.erase("slices");
