@@ -1,6 +1,7 @@
 #include "bench/plan/fitting.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <functional>
 #include <set>
 #include <string>
@@ -68,6 +69,17 @@ std::int64_t slices_of(const LmsFlags& lms, std::optional<int> flag) {
   return lms.enabled ? flag.value_or(1) : 1;
 }
 
+// Returns the error of a run that is to have variables on the host and cannot.
+std::string host_variables_refusal(const Job& job) {
+  const std::optional<std::string>& file = job.config->lms.plan_file;
+  return fmt::format(
+      "{}variables lie on the host only in the training in f32 of one device with a memory of its "
+      "own; {}",
+      file ? fmt::format("--lms_plan_file={}: \"host_variables\" is true, but ", *file)
+           : "--lms_variables=on: ",
+      file ? "make one for this run with --lms_plan_out" : "use auto or off");
+}
+
 }  // namespace
 
 bool may_host_variables(const Job& job, const RankContext& context) {
@@ -115,9 +127,7 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
   Programs programs;
   std::span<const TensorInfo> fixed;
   const bool as_one = repeats_on_all_ranks(*job.config);
-  check(!sizes.host_variables || may_host_variables(job, context),
-        "--lms_variables=on: variables lie on the host only in the training in f32 of one device "
-        "with a memory of its own; use auto or off");
+  check(!sizes.host_variables || may_host_variables(job, context), host_variables_refusal(job));
   const auto compile_phase = [&](Phase phase, std::int64_t batch) {
     return compile({.config = *job.config,
                     .model = *job.model,

@@ -202,6 +202,9 @@ StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs, bool me
                      : planner_.plan(unlimited, costs);
   }
   try {
+    check(!loaded_->host_variables || host_variable_bytes_ > 0,
+          "\"host_variables\" is true, but no variable of this step can lie on the host; make one "
+          "for this run with --lms_plan_out");
     return planner_.plan_by(loaded_->schedule, loaded_->enough, unlimited, costs);
   } catch (const Error& error) {
     throw file_.empty()

@@ -1,8 +1,10 @@
 #include "bench/plan/fitting.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "bench/ranks/rank_context.h"
+#include "tests/support/error_of.h"
 
 namespace cnn::bench {
 namespace {
@@ -51,6 +53,22 @@ TEST(Fitting, NamesTheFlagThatSetsTheLimit) {
   run.config.lms.limit = 5;
   EXPECT_EQ(Fitting(run.job, run.context(), true).limit_source(), "--lms_limit=5");
   EXPECT_EQ(Fitting(run.job, run.context(), false).limit_source(), run.backend.memory.text);
+}
+
+TEST(CompilePrograms, NameTheFlagOrTheFileThatWantsVariablesOnTheHostInVain) {
+  Simulated run("alexnet", 8);
+  run.job.ranks = 2;
+  Sizes sizes = sizes_of(run.job);
+  sizes.host_variables = true;
+  const auto refusal = [&] {
+    return tests::error_of([&] { compile_programs(run.job, run.context(), sizes); });
+  };
+  EXPECT_THAT(refusal(), testing::StartsWith("--lms_variables=on: variables lie on the host only"));
+  run.config.lms.plan_file = "plan.json";
+  EXPECT_EQ(refusal(),
+            "--lms_plan_file=plan.json: \"host_variables\" is true, but variables lie on the host "
+            "only in the training in f32 of one device with a memory of its own; make one for this "
+            "run with --lms_plan_out");
 }
 
 TEST(Fitting, FindsTheSameWhereverItStarts) {

@@ -190,6 +190,21 @@ TEST(LmsPlanner, NamesTheFileWhosePlanIsForAnotherStep) {
               testing::AllOf(testing::Not(""), testing::Not(HasSubstr("--lms_plan_file"))));
 }
 
+TEST(LmsPlanner, RefusesAPlanWithVariablesOnTheHostWhereTheStepHasNone) {
+  const PlannedDevice device;
+  const StepPlan step = tests::swapping_plan();
+  const Costs costs = expected_costs(step, device.backend);
+  LmsPlanner planner = device.planner();
+  SavedPlan plan{.host_variables = true, .schedule = step.schedule};
+  planner.use(plan, "plan.json");
+  EXPECT_EQ(tests::error_of([&] { planner.plan(step, costs, false); }),
+            "--lms_plan_file=plan.json: \"host_variables\" is true, but no variable of this step "
+            "can lie on the host; make one for this run with --lms_plan_out");
+  plan.host_variables = false;
+  planner.use(plan, "plan.json");
+  EXPECT_EQ(tests::error_of([&] { planner.plan(step, costs, false); }), "");
+}
+
 LmsReport report_of_gib(std::size_t need) {
   LmsReport report;
   report.policy = "planned";
