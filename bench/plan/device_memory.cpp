@@ -56,6 +56,12 @@ DeviceMemory device_memory(const Programs& programs, const RankContext& context)
   return memory;
 }
 
+std::size_t evaluation_bytes(const Programs& programs, const DeviceMemory& memory) {
+  return programs.evaluation
+             ? memory.variables + memory.staged + programs.evaluation->device_bytes()
+             : 0;
+}
+
 std::size_t host_bytes_left(const DeviceMemory& memory, const RankContext& context) {
   if (context.memory.host) {
     return *context.memory.host;

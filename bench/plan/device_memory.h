@@ -44,6 +44,10 @@ std::size_t staged_bytes(const Graph& graph, const Backend& backend);
 // Throws Error if no kernel of the backend can bring a variable to the device.
 DeviceMemory device_memory(const Programs& programs, const RankContext& context);
 
+// Returns the device bytes that the evaluation needs, with all variables and staged inputs; 0:
+// there is none. memory: of the programs.
+std::size_t evaluation_bytes(const Programs& programs, const DeviceMemory& memory);
+
 // Returns whether device and host memory suffice. A device that computes in host memory has only
 // one kind.
 bool fits(const DeviceMemory& memory, const RankContext& context);

@@ -231,6 +231,20 @@ std::int64_t largest_batch(const Job& job, const RankContext& context, bool with
                  [&](std::int64_t batch) { return with_batch(job, batch); });
 }
 
+std::string largest_batch_text(const Job& job, const RankContext& context, bool with_lms) {
+  if (const std::int64_t most = largest_batch(job, context, with_lms); most > 0) {
+    return fmt::format("the largest --batch_size that fits{} is {}", with_lms ? " with --lms" : "",
+                       most);
+  }
+  if (job.mode == Mode::training_and_evaluation && job.config->eval.batch > 0) {
+    return fmt::format(
+        "not even --batch_size=1 fits beside --eval_batch_size={}; use a smaller "
+        "--eval_batch_size, model or --image_size",
+        job.config->eval.batch);
+  }
+  return "not even --batch_size=1 fits; use a smaller model or --image_size";
+}
+
 std::int64_t largest_image(const Job& job, const RankContext& context, bool with_lms) {
   const auto at = [&](std::int64_t steps) {
     Sizes sizes = sizes_of(job);

@@ -73,6 +73,8 @@ class Fitting {
 
 // Returns the largest --batch_size that runs; 0: not even one example does.
 std::int64_t largest_batch(const Job& job, const RankContext& context, bool with_lms);
+// Returns the advice of a refusal: the largest --batch_size that runs, else the flags to lower.
+std::string largest_batch_text(const Job& job, const RankContext& context, bool with_lms);
 // Returns the largest --image_size that runs, in steps of 16 pixels; 0: none was found.
 std::int64_t largest_image(const Job& job, const RankContext& context, bool with_lms);
 constexpr std::int64_t image_step = 16;

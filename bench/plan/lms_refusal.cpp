@@ -10,6 +10,7 @@
 
 #include "bench/flags/config.h"
 #include "bench/flags/number_text.h"
+#include "bench/plan/device_memory.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/rank_context.h"
 #include "lms/catalog.h"
@@ -20,6 +21,10 @@ namespace {
 
 std::string amount(std::size_t bytes) {
   return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes);
+}
+
+std::string there_text(const LmsPlanner& planner) {
+  return fmt::format("{} are there ({})", amount(planner.budget()), planner.budget_source());
 }
 
 std::string largest_op(const StepPlan& plan) {
@@ -122,8 +127,7 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
   const LmsReport& report = planner.report();
   const std::string plan_name =
       fmt::format("the plan of {}", report.file.empty() ? report.policy : report.file);
-  const std::string there =
-      fmt::format("{} are there ({})", amount(planner.budget()), planner.budget_source());
+  const std::string there = there_text(planner);
   if (report.floor > planner.budget()) {
     return fmt::format(
         "with as much away as possible a step needs {}, {} of that for variables; {}; {}: use a "
@@ -152,20 +156,30 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
                                                 *flags.disk, amount(planner.limits().disk))
                                   : "so it needs --lms_disk with a folder");
   }
-  if (!report.file.empty()) {
-    return fmt::format("{} needs {}, {}: make one for this budget with --lms_plan_out", plan_name,
-                       amount(needed), there);
-  }
   if (report.fits) {
     return fmt::format(
         "a step fits, but evaluation and checkpoints need {}, {}: use a smaller "
         "--eval_batch_size",
         amount(needed), there);
   }
+  if (!report.file.empty()) {
+    return fmt::format("{} needs {}, {}: make one for this budget with --lms_plan_out", plan_name,
+                       amount(needed), there);
+  }
   return fmt::format("the policy {} needs {}, {}{}{}{}", report.policy, amount(needed), there,
                      report.policy == "planned" ? ": use a smaller --batch_size"
                                                 : ": --lms_policy=planned may need less",
                      flags_advice(flags, report.policy), threshold_advice(planner));
+}
+
+std::string evaluation_refusal(const Job& job, const Programs& programs, const DeviceMemory& memory,
+                               const LmsPlanner& planner) {
+  const std::size_t needed = evaluation_bytes(programs, memory);
+  if (job.config->eval.batch <= 0 || needed <= planner.budget()) {
+    return {};
+  }
+  return fmt::format("its evaluation needs {}, {}: use a smaller --eval_batch_size", amount(needed),
+                     there_text(planner));
 }
 
 std::string slices_advice(const Job& job, const layers::Slicing& slicing) {

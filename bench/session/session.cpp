@@ -111,20 +111,28 @@ void Session::plan_lms(const std::string& plan_of_first) {
       plan_bucket_bytes_ = step.bucket_bytes;
     }
   }
-  const StepPlan& plan = programs_.main.value().plan;
   variables_.emplace(programs_.variables());
   memory_ = device_memory(programs_, context_);
   // Evaluation and transfers of variables reuse the same arena.
   if (!lms_->report().fits || memory_.total() > lms_->budget()) {
-    throw DoesNotFit(fmt::format(
-        "{}\n{} with --batch_size={} does not fit with --lms: {}{}{}",
-        tensorflow_oom_line(plan, lms_->limits().device, context_.backend.name != "cpu"),
-        job_.model->name, job_.batch.per_device,
-        lms_refusal(*lms_, plan, memory_.total(), flags, context_),
-        slices_advice(job_, lms_->report().slicing),
-        flags.plan_file ? "" : "; " + what_fits(true)));
+    throw DoesNotFit(refusal_with_lms());
   }
   save_plan();
+}
+
+std::string Session::refusal_with_lms() const {
+  const LmsFlags& flags = job_.config->lms;
+  const std::string evaluation = evaluation_refusal(job_, programs_, memory_, *lms_);
+  const bool trains = evaluation.empty();  // what does not fit is the training
+  return fmt::format(
+      "{}\n{} with {}={} does not fit with --lms: {}{}{}",
+      tensorflow_oom_line(trains ? plan() : programs_.evaluation.value().plan,
+                          lms_->limits().device, context_.backend.name != "cpu"),
+      job_.model->name, trains ? "--batch_size" : "--eval_batch_size",
+      trains ? job_.batch.per_device : job_.eval_batch.per_device,
+      trains ? lms_refusal(*lms_, plan(), memory_.total(), flags, context_) : evaluation,
+      trains ? slices_advice(job_, lms_->report().slicing) : "",
+      trains && !flags.plan_file ? "; " + largest_batch_text(job_, context_, true) : "");
 }
 
 void Session::plan_from(const std::string& file) {
@@ -178,19 +186,11 @@ void Session::save_plan() const {
   }
 }
 
-std::string Session::what_fits(bool with_lms) const {
-  const std::int64_t largest = bench::largest_batch(job_, context_, with_lms);
-  return largest > 0
-             ? fmt::format("the largest --batch_size that fits{} is {}",
-                           with_lms ? " with --lms" : "", largest)
-             : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
-}
-
 void Session::check_memory() const {
   if (fits(memory_, context_)) {
     return;
   }
-  const std::string advice = what_fits(false);
+  const std::string advice = largest_batch_text(job_, context_, /*with_lms=*/false);
   const std::string device = context_.backend.device ? std::string(context_.backend.device->name())
                                                      : context_.backend.described->machine;
   const std::string oom = tensorflow_oom_line(

@@ -110,11 +110,11 @@ class Session {
   data::SaveOptions save_options(std::int64_t global_step) const;
   void plan_from(const std::string& file);  // of --lms_plan_file
   StepPlan plan_like(const std::string& plan_of_first, bool measured);
-  void adopt(StepPlan next);                   // for later steps
-  PlanOrigin origin() const;                   // of the training step
-  SavedPlan saved_plan() const;                // the current plan
-  void save_plan() const;                      // to --lms_plan_out if given
-  std::string what_fits(bool with_lms) const;  // for the message of DoesNotFit
+  void adopt(StepPlan next);             // for later steps
+  PlanOrigin origin() const;             // of the training step
+  SavedPlan saved_plan() const;          // the current plan
+  void save_plan() const;                // to --lms_plan_out if given
+  std::string refusal_with_lms() const;  // the message of DoesNotFit
   void check_memory() const;
   std::span<std::byte> arena() const;
   // staged_before: bytes staged by other programs, before this program's.

@@ -145,7 +145,10 @@ TEST(Lms, RefusesAnEvaluationThatIsLargerThanTheBudget) {
       run_program(lms_training({"--lms", "--lms_limit=50", "--eval_batch_size=4000",
                                 "--eval_during_training_every_n_steps=2"}));
   EXPECT_EQ(run.status, 3) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("does not fit with --lms"));
+  EXPECT_THAT(run.err, HasSubstr("OOM when allocating tensor with shape[4000,"));
+  EXPECT_THAT(run.err,
+              HasSubstr("with --eval_batch_size=4000 does not fit with --lms: its evaluation"));
+  EXPECT_THAT(run.err, Not(HasSubstr("--batch_size=1")));
 }
 
 TEST(Lms, IsRecommendedWhereAStepDoesNotFitWithoutIt) {

@@ -43,6 +43,14 @@ TEST(DeviceMemory, IsVariablesAndOneArenaForAllPrograms) {
   EXPECT_EQ(device_memory(programs, only_rank(backend_with(0))).total(), 64U + 1300U);
 }
 
+TEST(EvaluationBytes, AreThoseOfAnEvaluationBesideAllVariables) {
+  Programs programs;
+  programs.main = program("w", 1000);
+  EXPECT_EQ(evaluation_bytes(programs, {.variables = 64, .staged = 6, .arena = 1000}), 0U);
+  programs.evaluation = program("w", 700);
+  EXPECT_EQ(evaluation_bytes(programs, {.variables = 64, .staged = 6, .arena = 1000}), 770U);
+}
+
 TEST(DeviceMemory, CountsTheTransfersOfVariablesBetweenSteps) {
   auto graph = std::make_shared<Graph>();
   graph->state("images", {.shape = {1000}, .type = DataType::f16}, {}, false);

@@ -105,6 +105,23 @@ TEST(Fitting, FindsNothingWhereMemoryIsTooSmallForOneExample) {
   EXPECT_EQ(largest_image(run.job, run.context(), false), 0);
 }
 
+TEST(LargestBatchText, NamesTheSizeOfTheEvaluationThatLeavesNoRoom) {
+  Simulated run("resnet50", 8);
+  EXPECT_EQ(largest_batch_text(run.job, run.context(), false),
+            "the largest --batch_size that fits is 208");
+  run.config.eval.batch = 4000;
+  run.config.eval.every_n_steps = 2;
+  run.job = make_job(run.config, run.context());
+  EXPECT_EQ(largest_batch_text(run.job, run.context(), false),
+            "not even --batch_size=1 fits beside --eval_batch_size=4000; use a smaller "
+            "--eval_batch_size, model or --image_size");
+  run.backend.memory.device = std::size_t{1} << 20U;
+  run.config.eval.batch = 0;
+  run.job = make_job(run.config, run.context());
+  EXPECT_EQ(largest_batch_text(run.job, run.context(), false),
+            "not even --batch_size=1 fits; use a smaller model or --image_size");
+}
+
 TEST(Fitting, FindsWithLmsWhatAPlanRuns) {
   Simulated run("alexnet", 8);
   run.backend.memory.device = std::size_t{1500} << 20U;

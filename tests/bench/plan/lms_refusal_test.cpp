@@ -145,12 +145,39 @@ TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {
                                               "fewer than 1024 KB stay")));
   refused.report.policy = "planned";
   EXPECT_THAT(refused.text(), HasSubstr("(a device): use a smaller --batch_size; tensors"));
-  refused.report.fits = true;
-  EXPECT_THAT(refused.text(), AllOf(HasSubstr("evaluation and checkpoints need 120.00 MiB"),
-                                    EndsWith("--eval_batch_size")));
-  refused.report.file = "plan.json";
+  for (const char* file : {"", "plan.json"}) {
+    refused.report.file = file;
+    refused.report.fits = true;
+    EXPECT_THAT(refused.text(), AllOf(HasSubstr("evaluation and checkpoints need 120.00 MiB"),
+                                      EndsWith("--eval_batch_size")));
+  }
+  refused.report.fits = false;
   EXPECT_THAT(refused.text(), AllOf(HasSubstr("the plan of plan.json needs 120.00 MiB"),
                                     EndsWith("make one for this budget with --lms_plan_out")));
+}
+
+TEST(EvaluationRefusal, NamesTheBatchOfAnEvaluationBeyondTheBudget) {
+  Config config;
+  config.eval.batch = 4000;
+  Job job;
+  job.config = &config;
+  Backend backend;
+  backend.memory = {.device = 100 * refusal_mib, .text = "a device"};
+  const LmsPlanner planner(config, only_rank(backend), DeviceMemory{});
+  Programs programs;
+  programs.evaluation.emplace().plan.memory.device_bytes = 90 * refusal_mib;
+  DeviceMemory memory{.variables = 4 * refusal_mib, .staged = 6 * refusal_mib};
+  EXPECT_EQ(evaluation_refusal(job, programs, memory, planner), "") << "it fits exactly";
+  memory.staged = 7 * refusal_mib;
+  EXPECT_EQ(evaluation_refusal(job, programs, memory, planner),
+            "its evaluation needs 101.00 MiB (105906176 bytes), 100.00 MiB (104857600 bytes) are "
+            "there (a device): use a smaller --eval_batch_size");
+  config.eval.batch = 0;
+  EXPECT_EQ(evaluation_refusal(job, programs, memory, planner), "")
+      << "its batch is that of the training";
+  config.eval.batch = 4000;
+  programs.evaluation.reset();
+  EXPECT_EQ(evaluation_refusal(job, programs, memory, planner), "");
 }
 
 // A job of 32 images in which most forward nodes can compute in slices.
