@@ -116,7 +116,7 @@ Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
 }
 
 Sizes with_batch(const Job& job, std::int64_t batch) {
-  const bool follows = job.mode == Mode::evaluation || job.config->eval.batch == 0;
+  const bool follows = job.mode == Mode::evaluation || job.config->eval.batch <= 0;
   Sizes sizes = sizes_of(job);
   sizes.batch = batch;
   sizes.eval_batch = follows ? batch : sizes.eval_batch;

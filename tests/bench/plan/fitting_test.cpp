@@ -55,6 +55,16 @@ TEST(Fitting, NamesTheFlagThatSetsTheLimit) {
   EXPECT_EQ(Fitting(run.job, run.context(), false).limit_source(), run.backend.memory.text);
 }
 
+TEST(WithBatch, ChangesTheEvaluationUnlessItsBatchIsGiven) {
+  Simulated run("resnet50", 64);
+  run.config.eval.every_n_steps = 2;
+  for (const int flag : {0, -1, 16}) {
+    run.config.eval.batch = flag;
+    run.job = make_job(run.config, run.context());
+    EXPECT_EQ(with_batch(run.job, 8).eval_batch, flag > 0 ? flag : 8) << flag;
+  }
+}
+
 TEST(CompilePrograms, NameTheFlagOrTheFileThatWantsVariablesOnTheHostInVain) {
   Simulated run("alexnet", 8);
   run.job.ranks = 2;
