@@ -12,8 +12,8 @@
 
 #include "allreduce/world.h"
 #include "bench/compare/history.h"
-#include "bench/flags/conditions.h"
 #include "bench/flags/config_json.h"
+#include "bench/flags/flag_rules.h"
 #include "bench/flags/flags.h"
 #include "bench/flags/help.h"
 #include "bench/machine/backend.h"
@@ -87,16 +87,6 @@ void write_no_files(Config& config) {
   config.report.trace_file.clear();
   config.report.take_turns.reset();
   config.checkpoint.train_dir.reset();
-}
-
-// Removes the reports of steps, and turns, from the flags of a run without steps, so that files of
-// earlier runs stay as they are. A notice has said so.
-void drop_reports_of_steps(Config& config) {
-  for (std::optional<std::string>* const file :
-       {&config.report.log_dir, &config.report.tfprof_file, &config.report.steps_csv,
-        &config.report.hash_file, &config.report.history, &config.report.take_turns}) {
-    file->reset();
-  }
 }
 
 // Connects to the other processes of the run; returns null if this is the only process.
@@ -227,9 +217,7 @@ int run(Start start, Console& console) {
   for (const std::string& notice : start.line.notices) {
     console.note(notice);
   }
-  if (!runs_no_step_for(start.line.config).empty()) {
-    drop_reports_of_steps(start.line.config);
-  }
+  drop_files_of_steps(start.line.config);
   Interruption interruption(console);
   if (const std::optional<int> announcer = announcing_process(); announcer && world) {
     interruption.heed_announcement(*announcer);

@@ -277,4 +277,19 @@ std::vector<std::string> idle_flags(const Config& config) {
   return lines;
 }
 
+void drop_files_of_steps(Config& config) {
+  if (runs_no_step_for(config).empty()) {
+    return;
+  }
+  const Config usual;
+  for (const FlagGroup& group : flag_groups()) {
+    for (const Flag& flag : group.flags) {
+      if (flag.needs_steps && flag.member != nullptr && flag.member->type == Type::text &&
+          std::holds_alternative<std::monostate>(flag.member->load(usual))) {
+        flag.member->store(config, {});
+      }
+    }
+  }
+}
+
 }  // namespace cnn::bench

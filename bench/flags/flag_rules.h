@@ -19,4 +19,8 @@ void check_full_hosts(std::int64_t ranks, int each);
 // as their rows say, in the order of the help.
 std::vector<std::string> idle_flags(const Config& config);
 
+// Unsets the flags of files, folders and other texts that act on steps alone if the run has no
+// step, so that files of earlier runs stay as they are. idle_flags() has a notice about them.
+void drop_files_of_steps(Config& config);
+
 }  // namespace cnn::bench

@@ -226,6 +226,36 @@ TEST(FlagRules, SayWhatDoesNothingWhereNoStepRuns) {
   }
 }
 
+TEST(FlagRules, DropTheFilesOfStepsWhereNoStepRuns) {
+  const std::vector<std::string> of_steps{"benchmark_log_dir", "tfprof_file", "steps_csv",
+                                          "hash_file",         "history",     "take_turns",
+                                          "train_dir"};
+  Flags flags{{"result_json", "r"},
+              {"html_report", "h"},
+              {"trace_file", "t"},
+              {"eval_during_training_every_n_steps", "2"}};
+  for (const std::string& name : of_steps) {
+    flags.emplace_back(name, "f");
+  }
+  const auto value_of = [](const Config& config, const std::string& name) {
+    return find_flag(name)->member->load(config);
+  };
+  Config with_steps = with(flags);
+  drop_files_of_steps(with_steps);
+  flags.emplace_back("find_max_batch", "1");
+  Config without = with(flags);
+  drop_files_of_steps(without);
+  for (const std::string& name : of_steps) {
+    EXPECT_EQ(value_of(with_steps, name), Plain(std::string("f"))) << name;
+    EXPECT_EQ(value_of(without, name), Plain()) << name;
+  }
+  EXPECT_EQ(value_of(without, "result_json"), Plain(std::string("r")));
+  EXPECT_EQ(value_of(without, "html_report"), Plain(std::string("h")));
+  EXPECT_EQ(value_of(without, "trace_file"), Plain(std::string("t")));
+  EXPECT_EQ(value_of(without, "eval_during_training_every_n_steps"), Plain(std::int64_t{2}))
+      << "a search counts the memory of the evaluation";
+}
+
 TEST(FlagRules, SayWhereNoPlanIsShown) {
   for (const Flags& mode :
        {Flags{{"find_max_batch", "1"}, {"lms", "1"}},
