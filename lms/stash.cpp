@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 
 #include "runtime/access.h"
 #include "runtime/error.h"
@@ -67,29 +66,6 @@ class Finder {
   std::vector<std::optional<Stashed>> found_;  // by TensorId of roots
 };
 
-class Filter {
- public:
-  explicit Filter(const std::vector<std::string>& expressions) {
-    for (const std::string& expression : expressions) {
-      try {
-        expressions_.emplace_back(expression);
-      } catch (const std::regex_error&) {
-        throw Error("'" + expression +
-                    "' is not a regular expression of ops to include or exclude");
-      }
-    }
-  }
-  bool is_empty() const { return expressions_.empty(); }
-  bool matches(std::string_view name) const {
-    return std::ranges::any_of(expressions_, [&](const std::regex& expression) {
-      return std::regex_search(name.begin(), name.end(), expression);
-    });
-  }
-
- private:
-  std::vector<std::regex> expressions_;
-};
-
 // Decides which tensors the options let leave: by size, by name, by name of the op that makes them.
 class Choice {
  public:
@@ -116,10 +92,26 @@ class Choice {
  private:
   const Graph& graph_;
   std::size_t min_bytes_;
-  Filter no_name_, name_, no_type_, type_;
+  NameFilter no_name_, name_, no_type_, type_;
 };
 
 }  // namespace
+
+NameFilter::NameFilter(const std::vector<std::string>& expressions) {
+  for (const std::string& expression : expressions) {
+    try {
+      expressions_.emplace_back(expression);
+    } catch (const std::regex_error&) {
+      throw Error("'" + expression + "' is not a regular expression of ops to include or exclude");
+    }
+  }
+}
+
+bool NameFilter::matches(std::string_view name) const {
+  return std::ranges::any_of(expressions_, [&](const std::regex& expression) {
+    return std::regex_search(name.begin(), name.end(), expression);
+  });
+}
 
 std::vector<Stashed> stashed(const Graph& graph, const Schedule& schedule, StepId backward) {
   return Finder(graph, schedule, backward).in_order();

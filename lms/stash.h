@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lms/policy.h"
@@ -23,8 +25,22 @@ struct Stashed {
   StepId last{};             // the last use
 };
 
-// Returns all of them, in the order of their creation, without outputs of the graph and tensors
-// that a step mutates.
+// A set of regular expressions for names of tensors or ops.
+class NameFilter {
+ public:
+  // Throws Error that quotes the first text that is no regular expression.
+  explicit NameFilter(const std::vector<std::string>& expressions);
+
+  bool is_empty() const { return expressions_.empty(); }
+  // Returns whether a part of the name matches one of the expressions.
+  bool matches(std::string_view name) const;
+
+ private:
+  std::vector<std::regex> expressions_;
+};
+
+// Returns all stashed tensors, in the order of their creation, without outputs of the graph and
+// tensors that a step mutates.
 std::vector<Stashed> stashed(const Graph& graph, const Schedule& schedule, StepId backward);
 
 // Returns the activations that Options::within_pass adds to these or lets leave more often: those

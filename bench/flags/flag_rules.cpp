@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "bench/flags/lms_policy.h"
 #include "bench/flags/reduce_spec.h"
 #include "bench/flags/sizes.h"
+#include "lms/stash.h"
 #include "models/learning_rate.h"
 #include "runtime/error.h"
 
@@ -203,12 +203,10 @@ constexpr Rule rules[] = {
 
 // Throws Error with the flag's name if one of its values is no regular expression.
 void check_expressions(const char* flag, const std::vector<std::string>& expressions) {
-  for (const std::string& expression : expressions) {
-    try {
-      const std::regex compiled(expression);
-    } catch (const std::regex_error&) {
-      throw Error(fmt::format("--{}: '{}' is not a regular expression", flag, expression));
-    }
+  try {
+    const lms::NameFilter compiled(expressions);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--{}: {}", flag, error.what()));
   }
 }
 

@@ -108,5 +108,22 @@ TEST_F(StashCandidates, NameAnExpressionThatIsNotRegular) {
             "'(' is not a regular expression of ops to include or exclude");
 }
 
+TEST(NameFilter, MatchesAPartOfANameWithOneOfItsExpressions) {
+  const NameFilter filter({"^conv[0-9]", "pool"});
+  EXPECT_FALSE(filter.is_empty());
+  EXPECT_TRUE(filter.matches("conv1#0"));
+  EXPECT_TRUE(filter.matches("max_pool"));
+  EXPECT_FALSE(filter.matches("my_conv1"));
+  EXPECT_TRUE(NameFilter({}).is_empty());
+  EXPECT_FALSE(NameFilter({}).matches(""));
+}
+
+TEST(NameFilter, QuotesTheTextThatIsNoRegularExpression) {
+  EXPECT_EQ(tests::error_of([] {
+              NameFilter({"conv", "*"});
+            }),
+            "'*' is not a regular expression of ops to include or exclude");
+}
+
 }  // namespace
 }  // namespace cnn::lms
