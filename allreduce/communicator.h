@@ -43,7 +43,7 @@ class BucketCommunicator final : public Communicator {
   // Frees what the bucket's reductions need; its message buffer serves the next bucket that is
   // prepared, so that memory does not grow with the number of buckets. All ranks call it between
   // the same two reductions. The next reduction of the bucket prepares it again.
-  void release(std::size_t bucket);
+  void release(std::size_t bucket) override;
 
   // Returns the choice for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }

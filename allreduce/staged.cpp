@@ -28,13 +28,31 @@ void StagedCommunicator::prepare(std::size_t bucket, std::size_t elements) {
   }
   if (buckets_[bucket] == nullptr) {
     buckets_[bucket] = std::make_unique<Bucket>();
+    const std::span<float> memory = take_memory(elements);
     *buckets_[bucket] = {.number = bucket,
-                         .staged = functions_.allocate_staging(elements),
+                         .memory = memory,
+                         .staged = memory.first(elements),
                          .flag = functions_.allocate_flag()};
     word_of(*buckets_[bucket], staging_failed) = error_ == nullptr ? 0 : 1;
   }
   check(buckets_[bucket]->staged.size() == elements,
         "bucket " + std::to_string(bucket) + " of an exchange has changed its size");
+}
+
+std::span<float> StagedCommunicator::take_memory(std::size_t elements) {
+  return spare_.size() >= elements ? std::exchange(spare_, {})
+                                   : functions_.allocate_staging(elements);
+}
+
+void StagedCommunicator::release(std::size_t bucket) {
+  const std::lock_guard lock(mutex_);
+  if (bucket >= buckets_.size() || buckets_[bucket] == nullptr) {
+    return;
+  }
+  const std::span<float> memory = buckets_[bucket]->memory;
+  spare_ = memory.size() > spare_.size() ? memory : spare_;
+  buckets_[bucket].reset();
+  host_.release(bucket);
 }
 
 void StagedCommunicator::all_reduce(Stream& stream, std::size_t number,

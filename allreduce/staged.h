@@ -54,6 +54,7 @@ class StagedCommunicator final : public StreamCommunicator {
   void prepare(std::size_t bucket, std::size_t elements) override;
   void all_reduce(Stream& stream, std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
+  void release(std::size_t bucket) override;
 
   // The poll callback of a wait for the device: call it with true in every round, with false when
   // the wait is over. Ends the device's wait for a bucket that will not come. Does not throw; the
@@ -63,7 +64,8 @@ class StagedCommunicator final : public StreamCommunicator {
  private:
   struct Bucket {
     std::size_t number = 0;
-    std::span<float> staged;
+    std::span<float> memory;  // of at least as many floats as the bucket
+    std::span<float> staged;  // the part of `memory` that the bucket uses
     float factor = 1;
     Buffer flag;
     bool on_host = false;  // between its arrival and the setting of its flag
@@ -75,6 +77,8 @@ class StagedCommunicator final : public StreamCommunicator {
   static std::atomic_ref<std::uint32_t> word_of(const Bucket& bucket, std::size_t word) {
     return std::atomic_ref(flag_of(bucket)[word]);
   }
+  // Returns a released staging buffer of at least so many floats, else a new one.
+  std::span<float> take_memory(std::size_t elements);
   void on_arrival(Bucket& bucket);  // The stream calls it in its order.
   void rethrow();
   void run();
@@ -87,6 +91,7 @@ class StagedCommunicator final : public StreamCommunicator {
   Communicator& host_;
   StagingFunctions functions_;
   std::vector<std::unique_ptr<Bucket>> buckets_;  // by number
+  std::span<float> spare_;                        // the largest released staging buffer
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Bucket*> queue_;  // buckets to sum, the oldest first

@@ -17,6 +17,9 @@ class Communicator {
   // rank is lost.
   virtual void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                           float factor) = 0;
+  // Frees what the reductions of a bucket need; its next reduction prepares it again. All ranks
+  // call it between the same two reductions.
+  virtual void release(std::size_t /*bucket*/) {}
 };
 
 class Stream;
@@ -32,6 +35,10 @@ class StreamCommunicator {
   // record the call. The next synchronize() of the stream throws an error of the exchange.
   virtual void all_reduce(Stream& stream, std::size_t bucket,
                           std::span<const std::span<float>> pieces, float factor) = 0;
+  // Gives the memory of a bucket to those that are prepared later; it must be prepared again before
+  // its next reduction. All ranks call it between the same two reductions, after the streams that
+  // reduce the bucket have been synchronized.
+  virtual void release(std::size_t /*bucket*/) {}
 };
 
 }  // namespace cnn

@@ -123,6 +123,7 @@ class Benchmark {
   std::vector<ReduceRow> table(Reduction& reduction, const allreduce::Settings& settings,
                                const std::vector<std::size_t>& sizes) {
     const int ranks = settings.topology.ranks();
+    reduction.reserve(sizes.back() / sizeof(float));
     std::vector<ReduceRow> rows;
     for (const std::size_t bytes : sizes) {
       std::optional<ReduceRow> row = row_of(reduction, settings, bytes);

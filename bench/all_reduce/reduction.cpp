@@ -95,9 +95,20 @@ void Reduction::add_bucket(std::size_t elements) {
   }
 }
 
+void Reduction::reserve(std::size_t elements) {
+  if (exchange_ != nullptr) {
+    exchange_->on_device()->prepare(first_, elements);
+    exchange_->on_device()->release(first_);
+  }
+}
+
 void Reduction::remove_buckets() {
-  for (std::size_t i = 0; communicator_ != nullptr && i < buckets_.size(); ++i) {
-    communicator_->release(first_ + i);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    if (exchange_ != nullptr) {
+      exchange_->on_device()->release(first_ + i);
+    } else {
+      communicator_->release(first_ + i);
+    }
   }
   first_ += buckets_.size();
   buckets_.clear();

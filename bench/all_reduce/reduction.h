@@ -44,9 +44,11 @@ class Reduction {
             std::size_t most, Interruption& interruption);
 
   // Adds a buffer to be reduced: one bucket of a network's gradients, or a single buffer. Bucket
-  // numbers are not reused after remove_buckets(), which frees the memory of reductions on the
-  // host. On a device it prepares the bucket as compiling a step does.
+  // numbers are not reused after remove_buckets(), which gives the memory of their reductions to
+  // later buckets that need no more. On a device it prepares the bucket as compiling a step does.
   void add_bucket(std::size_t elements);
+  // Takes the memory of a device's exchange for buckets of at most so many elements, one at a time.
+  void reserve(std::size_t elements);
   void remove_buckets();
 
   // Reduces all buckets to their mean over the ranks, so that repeated calls keep the magnitudes.

@@ -41,6 +41,7 @@ class RankExchange final : public Communicator {
   int ranks() const override { return buckets_.ranks(); }
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
+  void release(std::size_t bucket) override { buckets_.release(bucket); }
 
   // Throws Error, with a setting that works, if the flags leave no algorithm for the largest bucket
   // of this plan. Call it before the first step.

@@ -55,7 +55,8 @@ class ThreeEqualRanks final : public Communicator {
       }
     }
   }
-  std::vector<std::size_t> order;
+  void release(std::size_t bucket) override { released.push_back(bucket); }
+  std::vector<std::size_t> order, released;
   bool fails = false;
 };
 
@@ -111,6 +112,30 @@ TEST_F(Staged, GivesTheSumsOfTheHostsCommunicatorStepAfterStep) {
     EXPECT_EQ(c, (std::vector<float>{1.5, 3, 4.5, 6}));
   }
   EXPECT_EQ(host.order, (std::vector<std::size_t>{0, 1, 0, 1, 0, 1}));
+}
+
+TEST_F(Staged, ReusesTheMemoryOfReleasedBuckets) {
+  std::vector<float> large(8), small(4);
+  const std::span<float> of_large(large), of_small(small);
+  for (std::size_t bucket = 0; bucket < 6; bucket += 2) {
+    large.assign(8, 1);
+    small.assign(4, 2);
+    staged.prepare(bucket, 8);
+    staged.all_reduce(stream, bucket, {&of_large, 1}, 1);
+    stream.synchronize();
+    staged.release(bucket);
+    staged.prepare(bucket + 1, 4);
+    staged.all_reduce(stream, bucket + 1, {&of_small, 1}, 1);
+    stream.synchronize();
+    staged.release(bucket + 1);
+    EXPECT_EQ(large, std::vector<float>(8, 3));
+    EXPECT_EQ(small, std::vector<float>(4, 6));
+  }
+  EXPECT_EQ(rooms.size(), 1U);
+  EXPECT_EQ(host.released, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+  staged.release(100);  // which was never prepared
+  staged.prepare(6, 9);
+  EXPECT_EQ(rooms.size(), 2U) << "no released buffer is large enough";
 }
 
 TEST_F(Staged, EndsTheWaitOfTheDeviceAndThrowsWhenTheHostHasFailed) {

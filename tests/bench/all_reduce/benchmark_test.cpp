@@ -1,12 +1,14 @@
 #include "bench/all_reduce/benchmark.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,26 @@ Backend on_emulated_device(const Config& config, int /*rank*/, int /*ranks*/) {
   return backend;
 }
 Backend on_emulated_devices(const Config& config) { return on_emulated_device(config, 0, 1); }
+
+// Counts what ranks have pinned for the staging of their devices' buckets.
+std::atomic<std::size_t> pinned_bytes = 0;
+
+constexpr DeviceExchange counting_device = [] {
+  DeviceExchange exchange = tests::emulated_device;
+  exchange.pin = [](std::span<std::byte> memory) {
+    pinned_bytes += memory.size();
+    return tests::emulated_device.pin(memory);
+  };
+  return exchange;
+}();
+
+Backend on_counting_device(const Config& config, int /*rank*/, int /*ranks*/) {
+  Backend backend = on_emulated_devices(config);
+  backend.for_rank = on_counting_device;
+  backend.device_exchange = &counting_device;
+  return backend;
+}
+Backend on_counting_devices(const Config& config) { return on_counting_device(config, 0, 1); }
 
 struct Said {
   int status = -1;
@@ -123,6 +145,18 @@ TEST(AllReduceBenchmark, PrintsATableAndChecksEverySum) {
   EXPECT_EQ(rows.at("ranks"), 3);
   EXPECT_EQ(rows.at("rows").size(), 2U);
   EXPECT_EQ(rows.at("rows")[1].at("error"), 0);
+}
+
+TEST(AllReduceBenchmark, StagesAllSizesOfATableInTheMemoryOfTheLargest) {
+  pinned_bytes = 0;
+  const ReduceOptions options{
+      .least = 4096, .most = 65536, .factor = 2, .iterations = 1, .warm_up = 0};
+  Config config = two_ranks();
+  config.comm.backend = CommBackend::own;
+  const Said said = reduce(config, options, {}, on_counting_devices);
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, ContainsRegex("\n +65536 +16384 float sum"));
+  EXPECT_EQ(pinned_bytes, 2U * 65536) << "each of the two ranks stages one buffer at a time";
 }
 
 TEST(AllReduceBenchmark, EndsWhenItIsAskedTo) {
