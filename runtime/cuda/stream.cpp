@@ -97,7 +97,10 @@ CudaStream::CudaStream(int priority, std::shared_ptr<DeviceClock> clock,
   stream_.reset(stream, Destroy<cudaStreamDestroy>());
 }
 
-CudaStream::~CudaStream() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+CudaStream::~CudaStream() {
+  static_cast<void>(cudaStreamSynchronize(stream_.get()));
+  clock_->release(stamped_);
+}
 
 void CudaStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0) {
