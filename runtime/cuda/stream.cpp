@@ -1,5 +1,6 @@
 #include "runtime/cuda/stream.h"
 
+#include <thread>
 #include <utility>
 
 #include "runtime/cuda/error.h"
@@ -29,7 +30,6 @@ void run_once(void* argument) {
   auto& task = *static_cast<HostTask*>(argument);
   run(task);
   task.pending.store(false, std::memory_order_release);
-  task.pending.notify_one();
 }
 
 void run_again(void* argument) { run(*static_cast<HostTask*>(argument)); }
@@ -108,10 +108,34 @@ void CudaStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   }
 }
 
+template <class Condition>
+cudaError_t CudaStream::wait_until(const Condition& is_met) {
+  cudaError_t status = cudaStreamQuery(stream_.get());
+  while (status == cudaErrorNotReady && !is_met()) {
+    if (*poll_) {
+      (*poll_)(true);
+    }
+    status = cudaStreamQuery(stream_.get());
+  }
+  if (*poll_) {
+    (*poll_)(false);
+  }
+  return status;
+}
+
+// CUDA never runs the host work behind an error of the device, and a lost rank may keep all work of
+// the stream waiting. So the wait checks the stream's status, and polls like synchronize().
 HostTask& CudaStream::free_task() {
   HostTask& task = tasks_[next_task_];
+  const auto is_free = [&task] { return !task.pending.load(std::memory_order_acquire); };
+  if (!is_free()) {
+    const cudaError_t status = wait_until([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));  // leaves the processor to others
+      return is_free();
+    });
+    check(status == cudaErrorNotReady ? cudaSuccess : status);
+  }
   next_task_ = (next_task_ + 1) % task_count;
-  task.pending.wait(true, std::memory_order_acquire);
   task.pending.store(true, std::memory_order_relaxed);
   return task;
 }
@@ -157,16 +181,7 @@ void CudaStream::resolve_stamps(bool reached) {
 // Waits for all work of the stream. Without a callback it blocks in the runtime; with one it polls,
 // so that the wait ends at most one call of the callback late.
 cudaError_t CudaStream::wait_for_all() {
-  if (!*poll_) {
-    return cudaStreamSynchronize(stream_.get());
-  }
-  cudaError_t status = cudaStreamQuery(stream_.get());
-  while (status == cudaErrorNotReady) {
-    (*poll_)(true);
-    status = cudaStreamQuery(stream_.get());
-  }
-  (*poll_)(false);
-  return status;
+  return *poll_ ? wait_until([] { return false; }) : cudaStreamSynchronize(stream_.get());
 }
 
 void CudaStream::synchronize() {

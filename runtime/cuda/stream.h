@@ -108,7 +108,13 @@ class CudaStream final : public Stream, public SharedHandle {
   };
   static constexpr std::size_t task_count = 256;
 
-  HostTask& free_task();  // blocks while all tasks are pending
+  // Blocks while all tasks are pending. Throws the stream's error and exceptions of the poll
+  // callback; the tasks are then unchanged.
+  HostTask& free_task();
+  // Polls until the condition is met, all work has ended or the stream has an error. Returns the
+  // stream's latest status, which is cudaErrorNotReady if work remains.
+  template <class Condition>
+  cudaError_t wait_until(const Condition& is_met);
   cudaError_t wait_for_all();
   void resolve_stamps(bool reached);  // reached: whether the stream has passed all of them
 

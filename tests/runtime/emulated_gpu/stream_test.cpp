@@ -1,6 +1,15 @@
+#include "runtime/cuda/stream.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
 #include <stdexcept>
+#include <string>
 
 #include "tests/runtime/emulated_gpu/emulated_gpu.h"
+#include "tests/support/error_of.h"
 
 namespace cnn::tests::emulated {
 namespace {
@@ -115,6 +124,33 @@ TEST_F(EmulatedStream, StaysBrokenAfterAFault) {
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess) << "the other device still works";
   EXPECT_EQ(cudaMalloc(&more, 16), cudaSuccess);
   EXPECT_EQ(cudaFree(more), cudaSuccess);
+}
+
+// Broken devices skip host work, so that none of the pending tasks ever becomes free.
+TEST_F(EmulatedStream, EndsTheWaitForAFreeHostTaskWhenTheDeviceBreaks) {
+  void (*kernel)(int) = [](int) { throw std::runtime_error("the kernel broke"); };
+  add_kernel(kernel);
+  int value = 0;
+  void* parameters[] = {&value};
+  cuda::CudaStream broken(0, std::make_shared<cuda::DeviceClock>(),
+                          std::make_shared<const cuda::PollCallback>());
+  auto hold = std::make_unique<const Hold>(broken.native());
+  ASSERT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(1), parameters, 0,
+                             broken.native()),
+            cudaSuccess);
+  for (int task = 0; task < 256; ++task) {
+    broken.host([] {});
+  }
+  std::future<std::string> error = std::async(
+      std::launch::async, [&broken] { return error_of([&broken] { broken.host([] {}); }); });
+  EXPECT_EQ(error.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  hold.reset();
+  if (error.wait_for(std::chrono::seconds(30)) != std::future_status::ready) {
+    static_cast<void>(std::fputs("the stream waits for ever\n", stderr));
+    std::abort();
+  }
+  EXPECT_THAT(error.get(), testing::HasSubstr("cudaErrorLaunchFailure"));
+  expect_violation("the kernel broke");
 }
 
 TEST_F(EmulatedStream, IsCountedWhileItIsAlive) {
