@@ -28,12 +28,13 @@ struct Team::Rank {
   std::unique_ptr<allreduce::Transport> transport;
   std::unique_ptr<RankExchange> exchange;
   std::optional<RankContext> context;  // with several ranks; its kernels use the exchange
-  std::unique_ptr<Session> session;
-  StepRunner* evaluation = nullptr;      // set by begin_evaluation()
-  StepValues values;                     // of the current step
-  Timeline timeline;                     // of the latest timed step
+  // Observers of the steps; the session's streams may use their memory until they are destroyed.
   std::unique_ptr<RankCheck> check;      // set by start(); null if there is nothing to check
   std::unique_ptr<StepSamples> samples;  // set by start(); null if not requested
+  std::unique_ptr<Session> session;
+  StepRunner* evaluation = nullptr;  // set by begin_evaluation()
+  StepValues values;                 // of the current step
+  Timeline timeline;                 // of the latest timed step
   std::unique_ptr<RankThread> thread;
 };
 

@@ -189,6 +189,9 @@ void CudaStream::synchronize() {
   try {
     status = wait_for_all();
   } catch (...) {
+    // The callback has ended the kernels that would wait for ever. Other queued work still accesses
+    // memory that the caller may free next.
+    static_cast<void>(cudaStreamSynchronize(stream_.get()));
     resolve_stamps(false);
     throw;
   }

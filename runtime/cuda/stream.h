@@ -74,7 +74,9 @@ struct HostTask {
 };
 
 // A callback that runs while a thread waits for a device: repeatedly with true, and once with false
-// when the wait is over. An exception from it ends the wait.
+// when the wait is over. It must end kernels that would wait for ever before it throws: an
+// exception from it ends the wait, but synchronize() passes it on only once all work of the stream
+// has ended.
 using PollCallback = std::function<void(bool waiting)>;
 
 // A CUDA stream that does not synchronise with the default stream. After an error of host work, the

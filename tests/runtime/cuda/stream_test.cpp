@@ -101,5 +101,16 @@ TEST_F(CudaStreamTest, EndsTheWaitForAFreeHostTaskWhenThePollThrows) {
   stream->synchronize();
 }
 
+TEST_F(CudaStreamTest, HasNoWorkLeftWhenThePollThrows) {
+  const auto stream = device().make_stream(Lane::compute);
+  device().on_poll([this](bool waiting) {
+    release();
+    check(!waiting, "rank 1 is lost");
+  });
+  stream->host([this] { finish(); });
+  EXPECT_EQ(cnn::tests::error_of([&] { stream->synchronize(); }), "rank 1 is lost");
+  EXPECT_TRUE(finished);
+}
+
 }  // namespace
 }  // namespace cnn::cuda
