@@ -51,6 +51,13 @@ std::array<Lane, lane_count> stream_lanes(const StepPlan& plan,
   return lanes;
 }
 
+// Returns whether the error is one of the step alone. The type of any other error, such as a lost
+// rank, tells the program how to end.
+bool is_of_step(const Error& error) {
+  constexpr int plain = 1;
+  return error.exit_code() == plain;
+}
+
 void check_arena(std::span<const std::byte> arena, std::size_t needed, const std::string& name) {
   if (arena.size() < needed) {
     throw Error("the " + name + " has " + std::to_string(arena.size()) + " bytes, the plan needs " +
@@ -343,8 +350,7 @@ std::unique_ptr<Recording> Executor::record(std::span<const TensorView> inputs) 
     records_ = recording != nullptr;
     return recording;
   } catch (const Error& error) {
-    constexpr int plain = 1;
-    if (error.exit_code() != plain) {
+    if (!is_of_step(error)) {
       throw;
     }
     why_not_recorded_ = error.what();
@@ -436,6 +442,9 @@ void Executor::enqueue_named(std::size_t step, std::span<const TensorView> input
       watch_->after(StepId{static_cast<std::uint32_t>(step)}, *used_streams_.front());
     }
   } catch (const Error& error) {
+    if (!is_of_step(error)) {
+      throw;
+    }
     const Action& action = program_.plan.schedule.steps[step].action;
     throw Error(to_string(*program_.plan.graph, action) + ": " + error.what(), error.where());
   }

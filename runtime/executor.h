@@ -57,8 +57,8 @@ class Executor {
 
   // inputs: host tensors in the order of graph.inputs(), best in memory of Device::allocate_host at
   // the same few addresses in every run. Returns when the results are on the host. Throws the error
-  // of the first kernel or copy that failed, with the step's name if enqueueing failed; the results
-  // are then undefined.
+  // of the first kernel or copy that failed, with the step's name if enqueueing failed, unless the
+  // error tells of more than the step; the results are then undefined.
   void run(std::span<const TensorView> inputs);
   // Runs the same step and returns the time of every plan step; never recorded, slower.
   Timeline profile(std::span<const TensorView> inputs);

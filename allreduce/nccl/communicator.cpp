@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -93,11 +94,13 @@ Communicator::Communicator(const Library& library, Team team)
   settle(status);
 }
 
-Communicator::~Communicator() { abort(); }  // unlike the alternatives, it waits for no rank
+Communicator::~Communicator() { abort({}); }  // unlike the alternatives, it waits for no rank
 
 void Communicator::all_reduce(Stream& stream, std::size_t /*bucket*/,
                               std::span<const std::span<float>> pieces, float factor) {
-  check(comm_ != nullptr, "NCCL: the exchange has failed before");
+  if (comm_ == nullptr) {
+    throw Error("the exchange has failed before: " + failure_);
+  }
   const int operation = operation_for(factor);
   void* const native = team_.native(stream);
   if (const auto* owner = dynamic_cast<const SharedHandle*>(&stream)) {
@@ -163,8 +166,8 @@ void Communicator::poll(bool waiting) {
   }
   try {
     team_.check_peers(true);
-  } catch (...) {
-    abort();
+  } catch (const std::exception& error) {
+    abort(error.what());
     throw;
   }
 }
@@ -188,10 +191,11 @@ void Communicator::settle(Status status) {
   }
 }
 
-void Communicator::abort() {
+void Communicator::abort(std::string_view why) {
   if (comm_ == nullptr) {
     return;
   }
+  failure_ = why;
   std::vector<std::shared_ptr<void>> used;
   for (const std::weak_ptr<void>& known : used_by_nccl_) {
     if (std::shared_ptr<void> alive = known.lock()) {
@@ -208,7 +212,7 @@ void Communicator::fail(Status status) {
     text += " (on rank " + std::to_string(team_.rank) +
             "; NCCL takes buffers on its device: is enough of the memory free there?)";
   }
-  abort();
+  abort(text);
   if (status == remote_error || status == system_error) {
     constexpr int looks = 200;
     for (int look = 0; look < looks; ++look) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "allreduce/nccl/library.h"
@@ -66,12 +67,15 @@ class Communicator final : public StreamCommunicator {
   int operation_for(float factor);  // pre-multiplies by the factor and sums
   void keep_in_abort(const std::shared_ptr<void>& used);
   void settle(Status status);  // blocks while the call is in progress
-  void abort();                // does not wait for the end of the abort
+  // Aborts unless it has done so before, and does not wait for the end of the abort. why: the
+  // failure that later calls of all_reduce() tell.
+  void abort(std::string_view why);
   [[noreturn]] void fail(Status status);
 
   Library library_;
   Team team_;
   Comm comm_ = nullptr;                            // null: aborted
+  std::string failure_;                            // why it was aborted
   std::map<float, int> operations_;                // by factor
   std::vector<std::weak_ptr<void>> used_by_nccl_;  // streams and memory
   std::unique_ptr<Abort> abort_;

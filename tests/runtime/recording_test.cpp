@@ -1,4 +1,5 @@
 #include <cstring>
+#include <exception>
 #include <gtest/gtest.h>
 #include <memory>
 #include <vector>
@@ -329,30 +330,51 @@ TEST(Recording, LetsErrorsThroughThatTellOfMoreThanTheStep) {
   EXPECT_THROW(step.run(), DoesNotFit);
 }
 
-TEST(Recording, IsNotMadeOfAStepThatFailed) {
-  class Failing final : public Kernel {
-   public:
-    explicit Failing(const bool& fails) : fails_(fails) {}
-    void run(Stream& /*stream*/, const Operands& /*operands*/) override {
-      check(!fails_, "refused");
+// A kernel that throws an exception while one is set.
+class Failing final : public Kernel {
+ public:
+  explicit Failing(const std::exception_ptr& error) : error_(error) {}
+  void run(Stream& /*stream*/, const Operands& /*operands*/) override {
+    if (error_) {
+      std::rethrow_exception(error_);
     }
+  }
 
-   private:
-    const bool& fails_;
-  };
-  bool fails = true;
-  Counts counts;
+ private:
+  const std::exception_ptr& error_;
+};
+
+// Returns a step whose kernel 20 throws the exception.
+TestStep failing_step(const std::exception_ptr& error, Counts& counts) {
   Program program = make_program(make_plan(random_graph(11), test_kernels()), test_kernels());
-  program.kernels[20] = std::make_unique<Failing>(fails);
-  TestStep step(std::move(program), std::make_unique<TapingDevice>(CpuOptions{}, counts));
+  program.kernels[20] = std::make_unique<Failing>(error);
+  return TestStep(std::move(program), std::make_unique<TapingDevice>(CpuOptions{}, counts));
+}
+
+TEST(Recording, LetsErrorsOfKernelsThroughThatTellOfMoreThanTheStep) {
+  std::exception_ptr error;
+  Counts counts;
+  TestStep step = failing_step(error, counts);
+  step.run();
+  error = std::make_exception_ptr(DoesNotFit("too large"));
+  EXPECT_THROW(step.run(), DoesNotFit);
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_THROW(step.executor().profile(step.inputs()), DoesNotFit) << "also of enqueued steps";
+}
+
+TEST(Recording, IsNotMadeOfAStepThatFailed) {
+  const std::exception_ptr refused = std::make_exception_ptr(Error("refused"));
+  std::exception_ptr error = refused;
+  Counts counts;
+  TestStep step = failing_step(error, counts);
   EXPECT_THROW(step.run(), Error);
   EXPECT_THROW(step.run(), Error);
   EXPECT_EQ(counts.recorded, 0) << "no run has succeeded yet";
-  fails = false;
+  error = nullptr;
   step.run();
-  fails = true;
+  error = refused;
   EXPECT_THROW(step.run(), Error) << "this run is recorded";
-  fails = false;
+  error = nullptr;
   step.run();
   EXPECT_EQ(counts.recorded, 2);
   EXPECT_EQ(counts.replayed, 1);

@@ -220,6 +220,14 @@ TEST_F(GpuExchange, TellsOfLostConnectionsThatNcclNotices) {
   EXPECT_THAT(run.finished.err, HasSubstr("NCCL: "));
 }
 
+// Three reductions precede the first step, which has six: reduction 9 is the first captured one.
+TEST_F(GpuExchange, TellsWhyNcclRefusesToLaunchInACapturedStep) {
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "refuse:1:9");
+  const GpuRun run = run_on("gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated"}));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err, HasSubstr("the launch was refused, as the test asks"));
+}
+
 TEST_F(GpuExchange, IsOneClearLineWhereNcclHasNoMemoryForItsBuffers) {
   const Environment large("CNN_EMULATED_NCCL_BYTES", "3221225472");
   const GpuRun run = run_on(
