@@ -172,6 +172,7 @@ Executor::Executor(Program program, Device& device, Variables& variables,
     : program_(std::move(program)),
       device_(&device),
       records_(options.record && !options.wait_for_each && !options.verify),
+      must_record_exchange_(options.must_record_exchange),
       disk_(options.disk),
       waits_for_each_(options.wait_for_each || options.verify),
       arena_(arena),
@@ -352,6 +353,12 @@ std::unique_ptr<Recording> Executor::record(std::span<const TensorView> inputs) 
   } catch (const Error& error) {
     if (!is_of_step(error)) {
       throw;
+    }
+    if (must_record_exchange_ && streams_.at(static_cast<std::size_t>(Lane::communicate))) {
+      throw Error(
+          error.what() + std::string("; other ranks may replay this step from a CUDA graph, "
+                                     "so this one must too: try --nouse_cuda_graph"),
+          error.where());
     }
     why_not_recorded_ = error.what();
     return nullptr;

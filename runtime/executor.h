@@ -27,6 +27,9 @@ struct ExecutorOptions {
   // Records the enqueued step from the second run on and replays it, where the device can record. A
   // step that cannot be recorded is enqueued in every run.
   bool record = true;
+  // Throws Error if a step with nodes of lane communicate cannot be recorded: its exchange does not
+  // mix ranks that replay the step with ranks that enqueue it.
+  bool must_record_exchange = false;
   // Waits for each step of the plan before it enqueues the next, and records nothing: then an error
   // of the device names the step that caused it. Slow.
   bool wait_for_each = false;
@@ -139,6 +142,7 @@ class Executor {
   Program program_;
   Device* device_;
   bool records_;  // false once the device has declined or failed to record
+  bool must_record_exchange_;
   const DiskFile* disk_;
   bool waits_for_each_;
   std::string why_not_recorded_;

@@ -122,6 +122,7 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(RankContext& context,
                  .native = device.native});
   device.on_poll(own, [communicator](bool waiting) { communicator->poll(waiting); });
   device.add(context.kernels, communicator);
+  context.collective_exchange = transport.ranks() > 1;
   take_memory(own, *communicator);
   const std::size_t free_now = own.memory_bytes();
   const std::size_t taken =

@@ -20,6 +20,9 @@ struct RankContext {
   int rank = 0, ranks = 1;
   MemoryLimits memory;  // the rank's share
   KernelTable kernels;  // the backend's, and kernels that exchange gradients
+  // Whether the device exchanges by collective launches of several ranks, as NCCL does: then all
+  // ranks replay a step from a recording, or all enqueue it.
+  bool collective_exchange = false;
   // Allocates memory for variables and steps that other ranks can address. Empty: the device
   // allocates.
   std::function<Buffer(std::size_t)> shared_memory;

@@ -100,6 +100,7 @@ void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
 
 ExecutorOptions StepRunner::options(const MemoryPlan& memory) {
   return {.record = context_.backend.steps.record,
+          .must_record_exchange = context_.collective_exchange,
           .wait_for_each = context_.backend.steps.wait_for_each,
           .verify = context_.backend.steps.verify,
           .host_arena = host_.at_least(memory.host_bytes),

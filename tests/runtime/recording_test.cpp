@@ -8,7 +8,9 @@
 #include "runtime/error.h"
 #include "runtime/executor.h"
 #include "runtime/input_stage.h"
+#include "tests/support/error_of.h"
 #include "tests/support/test_graphs.h"
+#include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
 namespace cnn {
@@ -328,6 +330,29 @@ TEST(Recording, LetsErrorsThroughThatTellOfMoreThanTheStep) {
                 tests::lanes_apart);
   step.run();
   EXPECT_THROW(step.run(), DoesNotFit);
+}
+
+// Returns a step of one node, which cannot be recorded although its exchange must be.
+TestStep unrecordable_step(Lane lane, Counts& counts) {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->state("x", tests::floats(4), {}, false);
+  graph->output("y", emit(tests::Scale(2, {.lane = lane}), {x}));
+  return TestStep(make_program(make_plan(graph, test_kernels()), test_kernels()),
+                  std::make_unique<FailingToRecord>(counts, [] { throw Error("no such capture"); }),
+                  {.must_record_exchange = true});
+}
+
+TEST(Recording, IsRequiredOfAStepWithAnExchangeThatOtherRanksReplay) {
+  Counts counts;
+  TestStep exchange = unrecordable_step(Lane::communicate, counts);
+  exchange.run();
+  EXPECT_EQ(tests::error_of([&] { exchange.run(); }),
+            "no such capture; other ranks may replay this step from a CUDA graph, so this one must "
+            "too: try --nouse_cuda_graph");
+  TestStep other = unrecordable_step(Lane::compute, counts);
+  other.run();
+  other.run();
+  EXPECT_EQ(other.executor().why_not_recorded(), "no such capture");
 }
 
 // A kernel that throws an exception while one is set.

@@ -75,6 +75,7 @@ nccl::Library no_nccl() { throw Error("NCCL cannot be loaded: it is not here"); 
 struct Outcome {
   std::string text;  // the text about the exchange, or the error
   std::vector<float> sums;
+  bool collective = false;
 };
 
 // Returns the results of two ranks that contribute rank + 1, rank + 2 and so on in three steps.
@@ -97,6 +98,7 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
         exchange_on_device(only_rank(backend), config.comm, *transport, host,
                            rank == 0 ? open_of_first : open_of_second);
     outcome.text = exchange.text;
+    outcome.collective = exchange.context.collective_exchange;
     std::vector<float> values(5);
     const std::span<float> piece(values);
     given()->prepare(0, values.size());
@@ -132,6 +134,7 @@ TEST(DeviceExchange, GoesByWayOfTheHostWhereTheFlagsAskForItsAlgorithms) {
   flags.backend = CommBackend::own;
   for (const Outcome& outcome : exchanged(flags, doubling_nccl, doubling_nccl)) {
     EXPECT_THAT(outcome.text, HasSubstr("travel to the host and are summed there"));
+    EXPECT_FALSE(outcome.collective);
     EXPECT_THAT(outcome.sums, ElementsAre(3, 5, 7, 9, 11));
   }
 }
@@ -140,6 +143,7 @@ TEST(DeviceExchange, IsNcclsWhereThatIsInstalled) {
   const std::vector<Outcome> outcomes = exchanged({}, doubling_nccl, doubling_nccl);
   for (const Outcome& outcome : outcomes) {
     EXPECT_THAT(outcome.text, HasSubstr("NCCL 2.28.9 sums on the devices"));
+    EXPECT_TRUE(outcome.collective);
   }
   EXPECT_THAT(outcomes[0].sums, ElementsAre(2, 4, 6, 8, 10));
   EXPECT_THAT(outcomes[1].sums, ElementsAre(4, 6, 8, 10, 12));

@@ -228,6 +228,21 @@ TEST_F(GpuExchange, TellsWhyNcclRefusesToLaunchInACapturedStep) {
   EXPECT_THAT(run.finished.err, HasSubstr("the launch was refused, as the test asks"));
 }
 
+// One rank must not enqueue sums that another rank replays. Engines that wait for their stream
+// cannot be captured.
+TEST_F(GpuExchange, EndsWhereAStepWithSumsByNcclCannotBeCaptured) {
+  const Environment waiting("CNN_EMULATED_WAITING_ENGINES", "1");
+  const Strings flags =
+      joined(tiny({"--num_gpus=2", "--variable_update=replicated", "--num_batches=3"}),
+             {"--model=resnet20", "--image_size=16", "--batch_size=2", "--precision=fp16"});
+  const GpuRun captured = run_on("gpu", 0, flags);
+  EXPECT_EQ(captured.finished.status, 1);
+  EXPECT_THAT(captured.finished.err, testing::AllOf(HasSubstr("the engine cannot wait"),
+                                                    HasSubstr("try --nouse_cuda_graph")));
+  EXPECT_EQ(run_on("gpu", 0, joined(flags, {"--nouse_cuda_graph"})).finished.status, 0);
+  EXPECT_EQ(run_on("gpu", 0, joined(flags, {"--comm_backend=ring"})).finished.status, 0);
+}
+
 TEST_F(GpuExchange, IsOneClearLineWhereNcclHasNoMemoryForItsBuffers) {
   const Environment large("CNN_EMULATED_NCCL_BYTES", "3221225472");
   const GpuRun run = run_on(
