@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -93,6 +94,15 @@ void check_peers(allreduce::Transport& transport, bool waiting) {
   }
 }
 
+// Sets the device's poll callback until the last copy of the context is destroyed: it refers to the
+// transport, which the device may outlive.
+void poll_with(RankContext& context, std::function<void(bool waiting)> poll) {
+  Device* const own = context.backend.device.get();
+  const auto on_poll = context.backend.device_exchange->on_poll;
+  on_poll(*own, std::move(poll));
+  context.device_poll = {own, [own, on_poll](void* /*device*/) { on_poll(*own, {}); }};
+}
+
 // NCCL allocates device buffers when it starts, and more at the first sum of a size by an
 // algorithm. Allocates all of them now, before anything is planned with the free memory.
 void take_memory(Device& device, nccl::Communicator& communicator) {
@@ -120,7 +130,7 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(RankContext& context,
                  .id = result.handshake.id,
                  .check_peers = [&](bool waiting) { check_peers(transport, waiting); },
                  .native = device.native});
-  device.on_poll(own, [communicator](bool waiting) { communicator->poll(waiting); });
+  poll_with(context, [communicator](bool waiting) { communicator->poll(waiting); });
   device.add(context.kernels, communicator);
   context.collective_exchange = transport.ranks() > 1;
   take_memory(own, *communicator);
@@ -164,7 +174,7 @@ std::shared_ptr<StreamCommunicator> exchange_by_host(RankContext& context,
                       return flag;
                     },
                 .wait_for = device.wait_for_flag});
-  device.on_poll(own, [communicator](bool waiting) { communicator->poll(waiting); });
+  poll_with(context, [communicator](bool waiting) { communicator->poll(waiting); });
   device.add(context.kernels, communicator);
   return communicator;
 }

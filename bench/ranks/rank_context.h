@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "bench/machine/backend.h"
 #include "runtime/device.h"
@@ -23,6 +24,9 @@ struct RankContext {
   // Whether the device exchanges by collective launches of several ranks, as NCCL does: then all
   // ranks replay a step from a recording, or all enqueue it.
   bool collective_exchange = false;
+  // Removes the exchange's poll callback from the device when the last copy is destroyed. Null: the
+  // device does not poll for an exchange.
+  std::shared_ptr<void> device_poll;
   // Allocates memory for variables and steps that other ranks can address. Empty: the device
   // allocates.
   std::function<Buffer(std::size_t)> shared_memory;

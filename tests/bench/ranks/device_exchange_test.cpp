@@ -30,8 +30,17 @@ std::shared_ptr<StreamCommunicator>& given() {
   return communicator;
 }
 
+// Returns the poll callback of the device of this thread's rank.
+std::function<void(bool waiting)>& poll_of_device() {
+  thread_local std::function<void(bool waiting)> poll;
+  return poll;
+}
+
 constexpr DeviceExchange emulated = [] {
   DeviceExchange exchange = tests::emulated_device;
+  exchange.on_poll = [](Device& /*device*/, std::function<void(bool waiting)> poll) {
+    poll_of_device() = std::move(poll);
+  };
   exchange.add = [](KernelTable& /*table*/, std::shared_ptr<StreamCommunicator> communicator) {
     given() = std::move(communicator);
   };
@@ -76,6 +85,7 @@ struct Outcome {
   std::string text;  // the text about the exchange, or the error
   std::vector<float> sums;
   bool collective = false;
+  bool polls = false, polls_after_its_end = false;  // whether the device has a poll callback
 };
 
 // Returns the results of two ranks that contribute rank + 1, rank + 2 and so on in three steps.
@@ -98,6 +108,7 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
         exchange_on_device(only_rank(backend), config.comm, *transport, host,
                            rank == 0 ? open_of_first : open_of_second);
     outcome.text = exchange.text;
+    outcome.polls = poll_of_device() != nullptr;
     outcome.collective = exchange.context.collective_exchange;
     std::vector<float> values(5);
     const std::span<float> piece(values);
@@ -118,9 +129,9 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const std::string error = tests::error_of([&] { work(rank); });
-      if (!error.empty()) {
-        outcomes[static_cast<std::size_t>(rank)].text = error;
-      }
+      Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+      outcome.text = error.empty() ? outcome.text : error;
+      outcome.polls_after_its_end = poll_of_device() != nullptr;
     });
   }
   for (std::thread& thread : threads) {
@@ -147,6 +158,16 @@ TEST(DeviceExchange, IsNcclsWhereThatIsInstalled) {
   }
   EXPECT_THAT(outcomes[0].sums, ElementsAre(2, 4, 6, 8, 10));
   EXPECT_THAT(outcomes[1].sums, ElementsAre(4, 6, 8, 10, 12));
+}
+
+// A device may outlive the transport that its poll callback refers to.
+TEST(DeviceExchange, LeavesNoPollCallbackOnTheDevice) {
+  for (const OpenNccl open : {doubling_nccl, no_nccl}) {
+    for (const Outcome& outcome : exchanged({}, open, open)) {
+      EXPECT_TRUE(outcome.polls) << outcome.text;
+      EXPECT_FALSE(outcome.polls_after_its_end) << outcome.text;
+    }
+  }
 }
 
 TEST(DeviceExchange, GoesByWayOfTheHostOnAllRanksWhereTheFirstHasNoNccl) {
