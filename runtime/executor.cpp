@@ -263,8 +263,7 @@ void Executor::resolve(Device& device, const Variables& variables,
 
 void Executor::observe(NodeObserver& observer) {
   observers_.push_back(&observer);
-  records_ = false;
-  recorded_.clear();
+  stop_recording();
 }
 
 void Executor::run(std::span<const TensorView> inputs) {

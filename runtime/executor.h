@@ -67,9 +67,13 @@ class Executor {
   Timeline profile(std::span<const TensorView> inputs);
 
   // Notifies the observer, which must outlive the executor, of every node from the next run on,
-  // after observers added earlier. The executor no longer records steps: a replay would bypass the
-  // observers.
+  // after observers added earlier. Calls stop_recording(): a replay would bypass the observers.
   void observe(NodeObserver& observer);
+  // Enqueues every later run, as with ExecutorOptions::record = false.
+  void stop_recording() {
+    records_ = false;
+    recorded_.clear();
+  }
 
   // Host copies of the graph's outputs, in the order of graph.outputs(); overwritten by every run.
   std::span<const TensorView> results() const { return results_; }

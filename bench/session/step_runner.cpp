@@ -99,7 +99,7 @@ void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
 }
 
 ExecutorOptions StepRunner::options(const MemoryPlan& memory) {
-  return {.record = context_.backend.steps.record,
+  return {.record = records_ && context_.backend.steps.record,
           .must_record_exchange = context_.collective_exchange,
           .wait_for_each = context_.backend.steps.wait_for_each,
           .verify = context_.backend.steps.verify,
@@ -122,6 +122,11 @@ void StepRunner::replan(StepPlan plan) {
 void StepRunner::observe(NodeObserver& observer) {
   observers_.push_back(&observer);
   executor_->observe(observer);
+}
+
+void StepRunner::stop_recording() {
+  records_ = false;
+  executor_->stop_recording();
 }
 
 std::string StepRunner::take_why_not_recorded() {

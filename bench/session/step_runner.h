@@ -50,6 +50,9 @@ class StepRunner {
   void replan(StepPlan plan);
   // Like Executor::observe(), across replans. The observer must outlive the runner.
   void observe(NodeObserver& observer);
+  bool is_observed() const { return !observers_.empty(); }
+  // Like Executor::stop_recording(), across replans.
+  void stop_recording();
   void replace_feeder(std::unique_ptr<data::Feeder> feeder);
 
   // Returns the start of the latest step with a timeline.
@@ -100,6 +103,7 @@ class StepRunner {
   std::vector<TensorView> host_batch_;          // of the staged inputs, in the feeder's batch
   std::optional<std::size_t> images_, labels_;  // indices in inputs_
   std::vector<NodeObserver*> observers_;
+  bool records_ = true;  // as far as the backend's options allow it
   bool told_why_not_recorded_ = false;
   std::optional<Executor> prologue_, executor_;
 };

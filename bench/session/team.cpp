@@ -252,6 +252,7 @@ void Team::start(std::int64_t global_step) {
   each([&](Rank& rank) { rank.session->start(global_step); });
   start_checks();
   start_samples();
+  equalize_recording();
 }
 
 void Team::save(std::int64_t global_step) {

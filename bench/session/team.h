@@ -169,6 +169,7 @@ class Team {
   StepValues merged();
   void start_checks();
   void start_samples();
+  void equalize_recording();
   std::uint64_t own_word() const;  // combined hash of the latest step
   void compare_hashes(std::int64_t global_step);
   struct Record {

@@ -55,6 +55,19 @@ void Team::start_samples() {
   });
 }
 
+// Steps with observers are enqueued. A collective exchange does not mix ranks that enqueue a step
+// with ranks that replay it, so that all enqueue it if one does.
+void Team::equalize_recording() {
+  if (job_.mode == Mode::evaluation || !context_of(*ranks_.front()).collective_exchange) {
+    return;
+  }
+  const std::vector<int> observed =
+      of_all_ranks([](Rank& rank) { return int{rank.session->main().is_observed()}; });
+  if (std::ranges::count(observed, 1) > 0) {
+    each([](Rank& rank) { rank.session->main().stop_recording(); });
+  }
+}
+
 void Team::want_samples(bool wanted) { wants_samples_ = wanted; }
 
 const StepSamples* Team::samples() const { return ranks_.front()->samples.get(); }

@@ -242,6 +242,17 @@ TEST(Recording, IsKeptForEachOfAFewSetsOfInputAddresses) {
   EXPECT_EQ(counts.replayed, 9);
 }
 
+TEST(Recording, EndsWhereOtherRanksEnqueueTheirSteps) {
+  Counts counts;
+  TestStep step = taped(busy_plan(9), test_kernels(), counts);
+  step.run();
+  step.run();
+  step.executor().stop_recording();
+  step.run();
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_EQ(counts.replayed, 1);
+}
+
 TEST(Recording, IsNeverUsedToProfile) {
   Counts counts;
   TestStep step = taped(busy_plan(9), test_kernels(), counts);

@@ -228,6 +228,33 @@ TEST_F(GpuExchange, TellsWhyNcclRefusesToLaunchInACapturedStep) {
   EXPECT_THAT(run.finished.err, HasSubstr("the launch was refused, as the test asks"));
 }
 
+// Flags with which one rank observes its steps. NCCL does not sum what one rank enqueues and
+// another one replays.
+Strings flags_that_observe(const std::string& folder) {
+  return {"--hash_file=" + folder + "/hashes", "--comm_fault=rank=1,what=flip,step=99",
+          "--summary_verbosity=2"};
+}
+
+TEST_F(GpuExchange, EnqueuesTheStepsOfAllRanksIfOneRankIsObserved) {
+  const TemporaryFolder folder;
+  const Strings flags = tiny({"--num_gpus=2", "--variable_update=replicated"});
+  const std::vector<double> expected = losses_of("gpu", 0, flags);
+  for (const std::string& flag : flags_that_observe(folder / "")) {
+    EXPECT_EQ(losses_of("gpu", 0,
+                        joined(flags, {flag, "--train_dir=" + (folder / flag.substr(2, 9)),
+                                       "--save_summaries_steps=2"})),
+              expected)
+        << flag;
+  }
+}
+
+TEST_F(GpuExchangeOfProcesses, EnqueuesTheStepsOfAllRanksIfOneRankIsObserved) {
+  const TemporaryFolder folder;
+  const Strings flags = tiny({"--variable_update=horovod"});
+  EXPECT_EQ(losses_of("gpu", 2, joined(flags, {"--hash_file=" + (folder / "hashes")})),
+            losses_of("gpu", 2, flags));
+}
+
 // One rank must not enqueue sums that another rank replays. Engines that wait for their stream
 // cannot be captured.
 TEST_F(GpuExchange, EndsWhereAStepWithSumsByNcclCannotBeCaptured) {
