@@ -94,15 +94,20 @@ Costs MeasuredCosts::costs(const Costs& expected) const {
   return costs;
 }
 
-LmsObserver::LmsObserver(Team& team, Console& console, Json& result)
-    : team_(team), session_(team.first()), console_(console), result_(result) {}
+LmsObserver::LmsObserver(Team& team, Console& console, Json& result, bool has_plan_file)
+    : team_(team),
+      session_(team.first()),
+      console_(console),
+      result_(result),
+      has_plan_file_(has_plan_file) {}
 
 bool LmsObserver::wants_timeline(std::int64_t number) const {
   const LmsReport& report = *session_.lms();
   if (number > 0) {
-    return report.active() && (number == 1 || number > timed_steps_ - timed_at_end);
+    return (report.necessary || has_plan_file_) &&
+           (number == 1 || number > timed_steps_ - timed_at_end);
   }
-  return report.necessary && report.file.empty() && number > -timed_of_warm_up;
+  return report.necessary && !has_plan_file_ && number > -timed_of_warm_up;
 }
 
 void LmsObserver::step_finished(const FinishedStep& step) {
@@ -112,7 +117,7 @@ void LmsObserver::step_finished(const FinishedStep& step) {
 }
 
 void LmsObserver::timing_starts() {
-  if (warm_up_.is_empty() || !session_.lms()->file.empty()) {
+  if (warm_up_.is_empty() || has_plan_file_) {
     team_.replan(std::nullopt);
     return;
   }

@@ -48,8 +48,10 @@ class MeasuredCosts {
 // first timed step, which follows a new plan, and of the last two.
 class LmsObserver final : public Observer {
  public:
-  // References must outlive the object.
-  LmsObserver(Team& team, Console& console, Json& result);
+  // has_plan_file: whether the first process has read its plan from a file, which it then keeps.
+  // All processes get the same answer, since they must time the same steps. References must outlive
+  // the object.
+  LmsObserver(Team& team, Console& console, Json& result, bool has_plan_file);
 
   void start(const RunStart& start) override { timed_steps_ = start.timed_steps; }
   bool wants_timeline(std::int64_t number) const override;
@@ -62,6 +64,7 @@ class LmsObserver final : public Observer {
   Session& session_;  // the team's first
   Console& console_;
   Json& result_;
+  bool has_plan_file_;
   std::int64_t timed_steps_ = 0;
   MeasuredCosts warm_up_, timed_;
 };

@@ -70,7 +70,8 @@ PrinterOptions printer_options(const Job& job) {
 
 void add_lms_observers(const Observed& run, Observers& all) {
   const LmsFlags& flags = run.job.config->lms;
-  all.push_back(std::make_unique<LmsObserver>(run.team, run.console, run.result));
+  all.push_back(
+      std::make_unique<LmsObserver>(run.team, run.console, run.result, run.has_plan_file));
   if (flags.trace) {
     all.push_back(std::make_unique<LmsTrace>(*flags.trace, run.team.first()));
   }

@@ -27,6 +27,7 @@ struct Observed {
   SliceLock* turns = nullptr;          // if the run takes turns with others
   MeasuredProfile* profile = nullptr;  // if steps are profiled
   bool traces = false;                 // traces a step for the first process's --trace_file
+  bool has_plan_file = false;          // the first process has --lms_plan_file
 };
 
 // Returns all observers of this run, in the order in which they are notified. restored: the

@@ -416,7 +416,8 @@ void run_all(const RunRequest& request, Console& console, Json& result, ResultFi
                      .interruption = request.interruption,
                      .turns = turns.get(),
                      .profile = profile.measured(),
-                     .traces = traces};
+                     .traces = traces,
+                     .has_plan_file = first_says(peers, config.lms.plan_file.has_value())};
   run_steps(request, run);
   result["memory"] = memory_json(team.first());
   if (!request.interruption.requested() && job.mode != Mode::evaluation) {

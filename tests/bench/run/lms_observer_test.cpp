@@ -102,7 +102,7 @@ TEST(LmsObserver, TimesNothingWhereThePlanMovesNothing) {
   run.team.start(0);
   Console console;
   Json result;
-  LmsObserver observer(run.team, console, result);
+  LmsObserver observer(run.team, console, result, /*has_plan_file=*/false);
   observer.start({.timed_steps = 9});
   EXPECT_THAT(timed_by(observer), testing::IsEmpty());
   testing::internal::CaptureStderr();
@@ -120,7 +120,7 @@ TEST(LmsObserver, PlansAgainByTheWarmUpAndTellsWhatTheStepsTook) {
   run.team.start(0);
   Console console;
   Json result;
-  LmsObserver observer(run.team, console, result);
+  LmsObserver observer(run.team, console, result, /*has_plan_file=*/false);
   observer.start({.timed_steps = 9});
   EXPECT_THAT(timed_by(observer), testing::ElementsAre(-4, -3, -2, -1, 0, 1, 8, 9));
   testing::internal::CaptureStderr();
@@ -144,6 +144,20 @@ TEST(LmsObserver, PlansAgainByTheWarmUpAndTellsWhatTheStepsTook) {
   EXPECT_EQ(lms["measured_step_seconds"], 0.5);
   EXPECT_GT(lms["measured_out_bytes"], 0);
   EXPECT_TRUE(lms["stall_seconds"].contains("swap_in"));
+}
+
+// Processes other than the first know no path of a file.
+TEST(LmsObserver, TimesTheStepsOfTheFirstProcessWhosePlanComesFromAFile) {
+  for (const char* const megabytes : {"--device_memory_mb=11", "--device_memory_mb=1000"}) {
+    tests::SmallTeam run({"--model=resnet20", "--batch_size=8", "--lms", megabytes,
+                          "--emulate_link_gbps=4", "--lms_size_threshold=8", "--lms_policy=tflms1",
+                          "--num_warmup_batches=9"});
+    Console console;
+    Json result;
+    LmsObserver observer(run.team, console, result, /*has_plan_file=*/true);
+    observer.start({.timed_steps = 9});
+    EXPECT_THAT(timed_by(observer), testing::ElementsAre(1, 8, 9)) << megabytes;
+  }
 }
 
 }  // namespace

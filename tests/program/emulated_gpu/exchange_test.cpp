@@ -255,6 +255,21 @@ TEST_F(GpuExchangeOfProcesses, EnqueuesTheStepsOfAllRanksIfOneRankIsObserved) {
             losses_of("gpu", 2, flags));
 }
 
+TEST_F(GpuExchangeOfProcesses, TimesTheSameStepsOnAllRanksWithALmsPlanFromAFile) {
+  const TemporaryFolder folder;
+  const Strings flags =
+      joined(tiny({"--variable_update=horovod", "--num_batches=3", "--num_warmup_batches=3"}),
+             {"--model=resnet20", "--image_size=16", "--batch_size=8", "--precision=fp16", "--lms",
+              "--lms_size_threshold=16", "--lms_policy=tflms1"});
+  const std::string plan = folder / "plan";
+  for (const char* const limit : {"--lms_limit=36", "--lms_limit=35"}) {  // the step needs 35.7
+    const std::vector<double> expected =
+        losses_of("gpu", 2, joined(flags, {limit, "--lms_plan_out=" + plan}));
+    EXPECT_EQ(losses_of("gpu", 2, joined(flags, {limit, "--lms_plan_file=" + plan})), expected)
+        << limit;
+  }
+}
+
 // One rank must not enqueue sums that another rank replays. Engines that wait for their stream
 // cannot be captured.
 TEST_F(GpuExchange, EndsWhereAStepWithSumsByNcclCannotBeCaptured) {
