@@ -359,6 +359,19 @@ bool ends_with_plan(const RunRequest& request, Team& team, Console& console) {
   return was_interrupted(request.interruption, console) || plans_only(request.config);
 }
 
+// Settles the exchange, and prints and writes the choices of the plan.
+void report_plan(const Job& job, const Backend& backend, Team& team, Peers* peers,
+                 Console& console) {
+  const Config& config = *job.config;
+  note_choices(job, backend, team, console);
+  settle_exchange(job, backend, team.first(), peers, console);
+  note_exchange(job, team, console);
+  write_graph(config, team.first(), console);
+  if (plans_only(config) && config.lms.trace && team.first().lms() != nullptr) {
+    write_planned(*config.lms.trace, team.first());
+  }
+}
+
 void run_all(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
   const Config& config = request.config;
   std::optional<Peers> peers = join_peers(request);
@@ -390,13 +403,7 @@ void run_all(const RunRequest& request, Console& console, Json& result, ResultFi
   Json& start = result["start"] = start_json(seconds_since(plan_start));
   team.first().set_planning_seconds(seconds_since(request.process_start));
   add_job(job, team.first(), result);
-  note_choices(job, backend, team, console);
-  settle_exchange(job, backend, team.first(), peers ? &*peers : nullptr, console);
-  note_exchange(job, team, console);
-  write_graph(config, team.first(), console);
-  if (plans_only(config) && config.lms.trace && team.first().lms() != nullptr) {
-    write_planned(*config.lms.trace, team.first());
-  }
+  report_plan(job, backend, team, peers ? &*peers : nullptr, console);
   if (config.gpu.simulate) {
     report_simulation(job, context, team.first(), console, result);
     return;
