@@ -125,7 +125,7 @@ class SeriesSearch {
 
   // Adds a task that computes a result unless it is overtaken, and returns its number.
   template <typename Result, typename Compute>
-  std::size_t add_task(std::optional<Result>& result, std::vector<std::size_t> needs,
+  std::size_t add_task(std::optional<Result>& result, const std::vector<std::size_t>& needs,
                        Compute compute) {
     tasks_.push_back({.run =
                           [&result, compute] {
@@ -135,7 +135,7 @@ class SeriesSearch {
                               result.reset();
                             }
                           },
-                      .needs = std::move(needs)});
+                      .needs = needs});
     return tasks_.size() - 1;
   }
 
@@ -194,7 +194,7 @@ class SeriesSearch {
     if (starts_from_simple_plans(i)) {
       needs.push_back(*simple_task_[i]);
     }
-    full_task_[i] = add_task(full_[i], std::move(needs), [this, i] {
+    full_task_[i] = add_task(full_[i], needs, [this, i] {
       const SearchGoal wanted =
           i + 1 < near_ ? last_goal(series_[i]) : goal(series_[i], series_[last_from(i)]);
       SearchedPlan plan = search_budget(request_, problem_, smallest_, found(i), wanted);

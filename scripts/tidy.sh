@@ -37,15 +37,17 @@ case ${1:-} in
 esac
 report=$(mktemp -d)
 trap 'rm -rf "$report"' EXIT
+python3 scripts/tidy/separate_commands.py "$commands" >"$report/compile_commands.json"
 
 # One file: nothing is printed for a clean one. Only sources that the preset compiles have a command to read.
 check_one() {
   local file=$1 name
   name=$report/${file//\//_}
-  grep -q "\"file\": \".*/$file\"" "$commands" || return 0
-  if ((deadline > 0 && $(date +%s) > deadline)); then
+  if ! grep -q "\"file\": \"$root/$file\"" "$report/compile_commands.json"; then
+    : >"$name.foreign"
+  elif ((deadline > 0 && $(date +%s) > deadline)); then
     echo "$file" >"$name.left"
-  elif ! "$tool" --quiet -p "$(dirname "$commands")" --extra-arg=-Wno-unknown-warning-option \
+  elif ! "$tool" --quiet -p "$report" --extra-arg=-Wno-unknown-warning-option \
     --extra-arg-before="-isystem$root/scripts/tidy" "$file" >"$name.log" 2>"$name.err"; then
     grep -v -E 'warnings? (generated|treated)|Suppressed|Use -header-filter' "$name.log" "$name.err" -h
     : >"$name.failed"
@@ -53,7 +55,7 @@ check_one() {
 }
 export -f check_one
 deadline=$((seconds > 0 ? $(date +%s) + seconds : 0))
-export root report commands tool deadline
+export root report tool deadline
 
 # shellcheck disable=SC2016  # the inner shell expands it
 ((${#files[@]} == 0)) || printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c 'check_one "$1"' _ {}
@@ -61,4 +63,6 @@ left=$(cat "$report"/*.left 2>/dev/null | tr '\n' ' ') || true
 [[ -z $left ]] || say "clang-tidy: no time for $left"
 failed=$(find "$report" -name '*.failed' | wc -l)
 ((failed == 0)) || die "clang-tidy complains about $failed of ${#files[@]} files"
-say "clang-tidy: ${#files[@]} files looked at"
+foreign=$(find "$report" -name '*.foreign' | wc -l)
+((foreign == 0)) || say "clang-tidy: this build does not compile $foreign of ${#files[@]} files"
+say "clang-tidy: $((${#files[@]} - foreign - $(wc -w <<<"$left"))) files looked at"
