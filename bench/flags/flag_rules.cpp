@@ -201,6 +201,20 @@ constexpr Rule rules[] = {
      "--benchmark_log_dir records runs and --simulate runs nothing; use --result_json"},
 };
 
+// Returns the flags that have another value than by default, in the order of the help.
+std::vector<const Flag*> changed_flags(const Config& config) {
+  const Config usual;
+  std::vector<const Flag*> changed;
+  for (const FlagGroup& group : flag_groups()) {
+    for (const Flag& flag : group.flags) {
+      if (flag.member != nullptr && flag.member->load(config) != flag.member->load(usual)) {
+        changed.push_back(&flag);
+      }
+    }
+  }
+  return changed;
+}
+
 // Throws Error with the flag's name if one of its values is no regular expression.
 void check_expressions(const char* flag, const std::vector<std::string>& expressions) {
   try {
@@ -245,26 +259,20 @@ void check_rules(const Config& config) {
 }
 
 std::vector<std::string> idle_flags(const Config& config) {
-  const Config usual;
   const std::string_view no_step_for = runs_no_step_for(config);
   std::vector<std::string> lines, idle;
   const auto has_no_effect = [&](const NoEffectRule& rule) {
     return rule.when != nullptr && rule.when(config) &&
            std::ranges::find(lines, rule.line) == lines.end();
   };
-  for (const FlagGroup& group : flag_groups()) {
-    for (const Flag& flag : group.flags) {
-      if (flag.member == nullptr || flag.member->load(config) == flag.member->load(usual)) {
-        continue;
-      }
-      if (flag.needs_steps && !no_step_for.empty()) {
-        idle.push_back(fmt::format("--{}", flag.name));
-        continue;
-      }
-      for (const NoEffectRule& rule : flag.no_effect) {
-        if (has_no_effect(rule)) {
-          lines.emplace_back(rule.line);
-        }
+  for (const Flag* flag : changed_flags(config)) {
+    if (flag->needs_steps && !no_step_for.empty()) {
+      idle.push_back(fmt::format("--{}", flag->name));
+      continue;
+    }
+    for (const NoEffectRule& rule : flag->no_effect) {
+      if (has_no_effect(rule)) {
+        lines.emplace_back(rule.line);
       }
     }
   }
@@ -280,12 +288,10 @@ void drop_files_of_steps(Config& config) {
     return;
   }
   const Config usual;
-  for (const FlagGroup& group : flag_groups()) {
-    for (const Flag& flag : group.flags) {
-      if (flag.needs_steps && flag.member != nullptr && flag.member->type == Type::text &&
-          std::holds_alternative<std::monostate>(flag.member->load(usual))) {
-        flag.member->store(config, {});
-      }
+  for (const Flag* flag : changed_flags(config)) {
+    if (flag->needs_steps && flag->member->type == Type::text &&
+        std::holds_alternative<std::monostate>(flag->member->load(usual))) {
+      flag->member->store(config, {});
     }
   }
 }
