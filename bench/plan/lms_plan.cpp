@@ -158,6 +158,39 @@ std::string dense_slicing_line(const LmsReport& report) {
                                : "all variables lie on the device");
 }
 
+double mib_of(std::size_t bytes) { return static_cast<double>(bytes) / mib; }
+
+// Adds the notes of the policy up to this level.
+void add_notes(const LmsReport& report, int debug_level, std::vector<std::string>& lines) {
+  for (const lms::Note& note : report.notes) {
+    if (note.level <= debug_level) {
+      // Caffe names the GPU there, not a level.
+      lines.push_back(report.note_prefix +
+                      (report.policy == "caffe"
+                           ? fmt::format("[LMS:0] {}", note.text)
+                           : fmt::format("[LMS][{}] {}", note.level, note.text)));
+    }
+  }
+}
+
+// Adds how the step differs from the whole one with all variables on the device.
+void add_form(const LmsReport& report, std::vector<std::string>& lines) {
+  if (report.slicing.slices > 1) {
+    lines.push_back(slicing_line(report.slicing));
+  }
+  if (report.slicing.row_slices > 1) {
+    lines.push_back(row_slicing_line(report.slicing));
+  }
+  if (report.host_variable_bytes > 0) {
+    lines.push_back(fmt::format(
+        "[LMS][0] {:.0f} MiB of variables lie on the host and are loaded and updated in slices",
+        mib_of(report.host_variable_bytes)));
+  }
+  if (report.slicing.dense_slices > 1) {
+    lines.push_back(dense_slicing_line(report));
+  }
+}
+
 }  // namespace
 
 LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
@@ -322,37 +355,15 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend) {
 
 std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   std::vector<std::string> lines;
-  for (const lms::Note& note : report.notes) {
-    if (note.level <= debug_level) {
-      // Caffe names the GPU there, not a level.
-      lines.push_back(report.note_prefix +
-                      (report.policy == "caffe"
-                           ? fmt::format("[LMS:0] {}", note.text)
-                           : fmt::format("[LMS][{}] {}", note.level, note.text)));
-    }
-  }
+  add_notes(report, debug_level, lines);
   if (!report.idle_flags.empty()) {
     lines.push_back("[LMS][0] " + report.idle_flags);
   }
-  const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
-  if (report.slicing.slices > 1) {
-    lines.push_back(slicing_line(report.slicing));
-  }
-  if (report.slicing.row_slices > 1) {
-    lines.push_back(row_slicing_line(report.slicing));
-  }
-  if (report.host_variable_bytes > 0) {
-    lines.push_back(fmt::format(
-        "[LMS][0] {:.0f} MiB of variables lie on the host and are loaded and updated in slices",
-        in_mib(report.host_variable_bytes)));
-  }
-  if (report.slicing.dense_slices > 1) {
-    lines.push_back(dense_slicing_line(report));
-  }
+  add_form(report, lines);
   if (!report.active()) {
     lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
     lines.push_back(fmt::format("[LMS][0] budget {:.0f} MiB, need {:.0f} MiB",
-                                in_mib(report.budget), in_mib(report.need)));
+                                mib_of(report.budget), mib_of(report.need)));
     return lines;
   }
   if (!report.file.empty()) {
@@ -362,8 +373,8 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   const lms::Summary& did = report.summary;
   lines.push_back(fmt::format(
       "[LMS][0] budget {:.0f} MiB, need {:.0f} MiB (x{:.2f}), floor {:.0f} MiB, feasible {}",
-      in_mib(report.budget), in_mib(report.need),
-      static_cast<double>(report.need) / static_cast<double>(report.budget), in_mib(report.floor),
+      mib_of(report.budget), mib_of(report.need),
+      static_cast<double>(report.need) / static_cast<double>(report.budget), mib_of(report.floor),
       report.fits ? "yes" : "no"));
   lines.push_back(fmt::format(
       "[LMS][0] plan: keep {} swap {} ({:.2f} GiB out, {:.2f} GiB in) recompute {} (+{:.1f} ms) "
@@ -374,7 +385,7 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   lines.push_back(fmt::format(
       "[LMS][0] predicted peak {:.0f} MiB, arena {:.0f} MiB (live maximum {:.0f}, fragmentation "
       "{:.1f} %), host {:.2f} GiB pinned",
-      in_mib(report.peak), in_mib(report.peak), in_mib(report.live_peak),
+      mib_of(report.peak), mib_of(report.peak), mib_of(report.live_peak),
       100 * (static_cast<double>(report.peak) / static_cast<double>(report.live_peak) - 1),
       static_cast<double>(report.host) / gib));
   add_disk_line(report, lines);
