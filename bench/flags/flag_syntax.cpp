@@ -152,6 +152,19 @@ const Flag* find_negated(const Part& word) {
   return flag;
 }
 
+// Returns the distance of a name that a misspelt one may mean: one that begins with it, or that
+// differs in at most a third of its characters.
+std::optional<std::size_t> distance_if_near(std::string_view misspelt, std::string_view name) {
+  const bool begins = misspelt.size() >= 3 && name.starts_with(misspelt);
+  // The distance is at least the difference of the lengths.
+  const std::size_t longer = std::max(name.size(), misspelt.size());
+  if (!begins && 3 * (longer - std::min(name.size(), misspelt.size())) > misspelt.size()) {
+    return std::nullopt;
+  }
+  const std::size_t distance = edit_distance(misspelt, name);
+  return begins || 3 * distance <= misspelt.size() ? std::optional(distance) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> expand_flag_files(std::span<const std::string> words) {
@@ -211,24 +224,16 @@ std::vector<std::string> flags_with_a_word_less(std::string_view misspelt) {
 std::vector<std::string> similar_flags(std::string_view misspelt) {
   constexpr std::size_t most = 3;
   std::vector<std::pair<std::size_t, std::string>> near;  // distance and name
+  const auto consider = [&](const std::string& name) {
+    if (const std::optional<std::size_t> distance = distance_if_near(misspelt, name)) {
+      near.emplace_back(*distance, name);
+    }
+  };
   for (const FlagGroup& group : flag_groups()) {
     for (const Flag& flag : group.flags) {
-      for (const std::string_view prefix : {"", "no"}) {
-        if (!misspelt.starts_with(prefix)) {
-          continue;
-        }
-        const std::string name = fmt::format("{}{}", prefix, flag.name);
-        const bool begins = misspelt.size() >= 3 && name.starts_with(misspelt);
-        // The distance is at least the difference of the lengths.
-        const std::size_t longer = std::max(name.size(), misspelt.size());
-        if (!begins && 3 * (longer - std::min(name.size(), misspelt.size())) > misspelt.size()) {
-          continue;
-        }
-        const std::size_t distance = edit_distance(misspelt, name);
-        const bool near_enough = begins || 3 * distance <= misspelt.size();
-        if (near_enough && (prefix.empty() || type_name(flag) == "bool")) {
-          near.emplace_back(distance, name);
-        }
+      consider(std::string(flag.name));
+      if (misspelt.starts_with("no") && type_name(flag) == "bool") {
+        consider(fmt::format("no{}", flag.name));
       }
     }
   }
