@@ -23,6 +23,11 @@ constexpr NoEffectRule no_evaluation{
     [](const Config& c) { return !evaluates(c); },
     "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
 
+// A plan without steps counts the memory of the evaluation.
+constexpr NoEffectRule evaluation_of_files{
+    [](const Config& c) { return c.data.input_only; },
+    "--input_only runs no step: --eval_during_training_... does nothing"};
+
 constexpr NoEffectRule no_summary_folder{
     [](const Config& c) { return c.mode.eval || !c.checkpoint.train_dir; },
     "--summary_verbosity and --save_summaries_steps write event files of training or "
@@ -101,20 +106,20 @@ constexpr Flag eval_rows[] = {
      .help = "evaluate in the middle of training whenever this many steps have passed",
      .range = at_least(1),
      .member = &at<&Config::eval, &EvalOptions::every_n_steps>,
-     .needs_steps = true},
+     .no_effect = {evaluation_of_files}},
     {.name = "eval_during_training_every_n_epochs",
      .help = "the same with the interval in epochs",
      .range = at_least(0),
      .member = &at<&Config::eval, &EvalOptions::every_n_epochs>,
-     .needs_steps = true},
+     .no_effect = {evaluation_of_files}},
     {.name = "eval_during_training_at_specified_steps",
      .help = "evaluate in the middle of training after these steps, such as 100,500",
      .member = &at<&Config::eval, &EvalOptions::at_steps>,
-     .needs_steps = true},
+     .no_effect = {evaluation_of_files}},
     {.name = "eval_during_training_at_specified_epochs",
      .help = "evaluate in the middle of training after these epochs, such as 0.5,1",
      .member = &at<&Config::eval, &EvalOptions::at_epochs>,
-     .needs_steps = true},
+     .no_effect = {evaluation_of_files}},
     {.name = "eval_batch_size",
      .help = "examples per device and evaluation step; 0 or less = as in training",
      .member = &at<&Config::eval, &EvalOptions::batch>,

@@ -204,7 +204,6 @@ TEST(FlagRules, SayWhatDoesNothingWhereNoStepRuns) {
       {"save_summaries_steps", "1"},
       {"display_perf_ewma", "0.5"},
       {"comm_dump_iter", "1"},
-      {"eval_during_training_every_n_steps", "1"},
       {"comm_fault", "rank=0,what=flip"},
       {"measure_ceilings", "0"},
   };
@@ -223,6 +222,22 @@ TEST(FlagRules, SayWhatDoesNothingWhereNoStepRuns) {
     all = mode;
     all.emplace_back("num_batches", "3");
     EXPECT_THAT(idle_flags(with(all)).empty(), name == "--input_only");
+  }
+}
+
+// The memory of the evaluation is a part of what is simulated or searched.
+TEST(FlagRules, CountEvaluationsDuringTrainingAmongPlans) {
+  const std::string idle = "--input_only runs no step: --eval_during_training_... does nothing";
+  for (const auto& [flag, value] : Flags{{"eval_during_training_every_n_steps", "1"},
+                                         {"eval_during_training_every_n_epochs", "1"},
+                                         {"eval_during_training_at_specified_steps", "1,5"},
+                                         {"eval_during_training_at_specified_epochs", "1,5"}}) {
+    EXPECT_THAT(
+        idle_flags(
+            with({{"data_name", "mnist"}, {"data_dir", "d"}, {"input_only", "1"}, {flag, value}})),
+        testing::Contains(idle));
+    EXPECT_THAT(idle_flags(with({{"simulate", "h200"}, {flag, value}})), testing::IsEmpty());
+    EXPECT_THAT(idle_flags(with({{"find_max_batch", "1"}, {flag, value}})), testing::IsEmpty());
   }
 }
 
