@@ -11,6 +11,7 @@
 #include "runtime/cpu/device.h"
 #include "runtime/error.h"
 #include "tests/runtime/cuda/kernels.h"
+#include "tests/runtime/cuda/on_device.h"
 
 namespace cnn::cuda {
 namespace {
@@ -44,31 +45,17 @@ TEST(CudaDevices, WriteTheirUuidAsToolsDo) {
   EXPECT_EQ(uuid_text(uuid), "00112233-4455-6677-8899-aabbccddeeff");
 }
 
-// Skips its tests by name on a machine without a CUDA device.
-class CudaDeviceTest : public testing::Test {
+class CudaDeviceTest : public tests::OnCudaDevice {
  protected:
-  void SetUp() override {
-    const DeviceCount found = count_devices();
-    if (found.devices == 0) {
-      GTEST_SKIP() << "no CUDA device: " << found.why_none;
-    }
-    device_ = std::make_unique<CudaDevice>();
-  }
-
-  CudaDevice& device() { return *device_; }
-
   // Returns numbers in pinned host memory, from which the device copies fastest.
   Buffer pinned(std::span<const std::int32_t> values) {
-    Buffer buffer = device_->allocate_host(values.size_bytes());
+    Buffer buffer = device().allocate_host(values.size_bytes());
     std::memcpy(buffer.data(), values.data(), values.size_bytes());
     return buffer;
   }
   static std::int32_t* ints(const Buffer& buffer) {
     return reinterpret_cast<std::int32_t*>(buffer.data());
   }
-
- private:
-  std::unique_ptr<CudaDevice> device_;
 };
 
 TEST_F(CudaDeviceTest, TellsWhatItIs) {

@@ -6,26 +6,15 @@
 #include <memory>
 #include <thread>
 
-#include "runtime/cuda/device.h"
 #include "runtime/error.h"
+#include "tests/runtime/cuda/on_device.h"
 #include "tests/support/error_of.h"
 
 namespace cnn::cuda {
 namespace {
 
-// Skips its tests by name on a machine without a CUDA device.
-class CudaStreamTest : public testing::Test {
+class CudaStreamTest : public tests::OnCudaDevice {
  protected:
-  void SetUp() override {
-    const DeviceCount found = count_devices();
-    if (found.devices == 0) {
-      GTEST_SKIP() << "no CUDA device: " << found.why_none;
-    }
-    device_ = std::make_unique<CudaDevice>();
-  }
-
-  CudaDevice& device() { return *device_; }
-
   // Enqueues host work that waits for `released`, then as many pieces of host work as a stream
   // keeps pending. Releases them after ten seconds if nothing else does.
   void fill(Stream& stream) {
@@ -53,9 +42,6 @@ class CudaStreamTest : public testing::Test {
   }
 
   std::atomic<bool> released = false, finished = false;
-
- private:
-  std::unique_ptr<CudaDevice> device_;
 };
 
 // To set the clock's origin, a stamp waits for the stream's earlier work. A stamp after an origin
