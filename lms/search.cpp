@@ -238,8 +238,9 @@ class Searcher {
     return moves;
   }
 
-  // Returns, by root, the bytes that it holds beside the steps above the budget of the latest
-  // evaluation, summed over these steps: a move of any other root frees nothing there.
+  // Returns, by root, the bytes that it holds during steps of the latest evaluation that are above
+  // the budget, summed over these steps. It counts no step that begins or ends an interval of the
+  // root, since that uses it: the move of a root without such bytes frees nothing there.
   std::vector<double> bytes_above_budget() const {
     const std::vector<std::size_t>& bytes = evaluator_.bytes();
     std::vector<std::uint32_t> above{0};  // the number of such steps before each step

@@ -132,11 +132,22 @@ class SeriesSearch {
                             try {
                               result = compute();
                             } catch (const SearchOvertaken&) {
-                              result.reset();
+                              // The result stays empty.
                             }
                           },
                       .needs = needs});
     return tasks_.size() - 1;
+  }
+
+  // Adds a task whose placed plan all searches hear of.
+  template <typename Compute>
+  std::size_t add_plan(std::optional<SearchedPlan>& plan, const std::vector<std::size_t>& needs,
+                       Compute compute) {
+    return add_task(plan, needs, [this, compute] {
+      SearchedPlan found = compute();
+      publish(found);
+      return found;
+    });
   }
 
   // The largest budget comes first, since its plan overtakes most others, then the longest path:
@@ -194,23 +205,19 @@ class SeriesSearch {
     if (starts_from_simple_plans(i)) {
       needs.push_back(*simple_task_[i]);
     }
-    full_task_[i] = add_task(full_[i], needs, [this, i] {
+    full_task_[i] = add_plan(full_[i], needs, [this, i] {
       const SearchGoal wanted =
           i + 1 < near_ ? last_goal(series_[i]) : goal(series_[i], series_[last_from(i)]);
-      SearchedPlan plan = search_budget(request_, problem_, smallest_, found(i), wanted);
-      publish(plan);
-      return plan;
+      return search_budget(request_, problem_, smallest_, found(i), wanted);
     });
   }
 
   // Adds the searches that continue a plan.
   void add_refined(std::size_t i) {
     for (std::size_t larger = last_from(i); larger > i; --larger) {
-      add_task(refined_[larger], {full_task_[i]}, [this, i, larger] {
+      add_plan(refined_[larger], {full_task_[i]}, [this, i, larger] {
         require(full_[i].has_value());
-        SearchedPlan plan = refine_plan(request_, problem_, *full_[i], last_goal(series_[larger]));
-        publish(plan);
-        return plan;
+        return refine_plan(request_, problem_, *full_[i], last_goal(series_[larger]));
       });
     }
   }
@@ -221,12 +228,10 @@ class SeriesSearch {
         {.run = [this, i] { find_between(i); }, .needs = {below_task_[i], below_task_[i + 1]}});
     const std::size_t jump = tasks_.size() - 1;
     for (Between& one : between_[i]) {
-      add_task(one.plan, {jump}, [this, &one] {
+      add_plan(one.plan, {jump}, [this, &one] {
         require(one.found.has_value());
-        SearchedPlan plan = search_budget(request_, problem_, smallest_, std::move(*one.found),
-                                          last_goal(one.bytes));
-        publish(plan);
-        return plan;
+        return search_budget(request_, problem_, smallest_, std::move(*one.found),
+                             last_goal(one.bytes));
       });
     }
   }
@@ -261,6 +266,7 @@ class SeriesSearch {
         }
       }
     } catch (const SearchOvertaken&) {
+      // No plan for a budget between these two can be the fastest any more.
     }
     std::size_t count = 0;
     for (Between& one : all) {
