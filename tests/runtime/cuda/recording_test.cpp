@@ -6,30 +6,29 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "runtime/cuda/device.h"
 #include "runtime/disk_file.h"
 #include "runtime/error.h"
 #include "runtime/memory_plan.h"
 #include "tests/runtime/cuda/kernels.h"
+#include "tests/runtime/cuda/on_device.h"
 
 namespace cnn::cuda {
 namespace {
 
 // A small step on two lanes: one lane copies in, the other copies out, and host work ends the step.
-class CudaRecordingTest : public testing::Test {
+class CudaRecordingTest : public tests::OnCudaDevice {
  protected:
   void SetUp() override {
-    const DeviceCount found = count_devices();
-    if (found.devices == 0) {
-      GTEST_SKIP() << "no CUDA device: " << found.why_none;
+    OnCudaDevice::SetUp();
+    if (IsSkipped()) {
+      return;
     }
-    device = std::make_unique<CudaDevice>();
-    compute = device->make_stream(Lane::compute);
-    copies = device->make_stream(Lane::copy_out);
-    done = device->make_event();
-    in = device->allocate_host(sizeof(std::int32_t));
-    out = device->allocate_host(sizeof(std::int32_t));
-    data = device->allocate(sizeof(std::int32_t));
+    compute = device().make_stream(Lane::compute);
+    copies = device().make_stream(Lane::copy_out);
+    done = device().make_event();
+    in = device().allocate_host(sizeof(std::int32_t));
+    out = device().allocate_host(sizeof(std::int32_t));
+    data = device().allocate(sizeof(std::int32_t));
   }
 
   static std::int32_t& value(const Buffer& buffer) {
@@ -46,7 +45,6 @@ class CudaRecordingTest : public testing::Test {
     copies->host([this] { seen.push_back(value(out)); });
   }
 
-  std::unique_ptr<CudaDevice> device;
   std::unique_ptr<Stream> compute, copies;
   std::unique_ptr<Event> done;
   Buffer in, out, data;
@@ -55,7 +53,7 @@ class CudaRecordingTest : public testing::Test {
 
 TEST_F(CudaRecordingTest, RunsNothingUntilItIsReplayed) {
   value(out) = -1;
-  const auto recording = device->record(streams(), [this] { enqueue(); });
+  const auto recording = device().record(streams(), [this] { enqueue(); });
   compute->synchronize();
   copies->synchronize();
   EXPECT_EQ(value(out), -1);
@@ -63,7 +61,7 @@ TEST_F(CudaRecordingTest, RunsNothingUntilItIsReplayed) {
 }
 
 TEST_F(CudaRecordingTest, GivesWhatEnqueuingGivesEveryTime) {
-  const auto recording = device->record(streams(), [this] { enqueue(); });
+  const auto recording = device().record(streams(), [this] { enqueue(); });
   for (const std::int32_t input : {5, -2, 100}) {
     value(in) = input;
     recording->replay(*compute);
@@ -77,7 +75,7 @@ TEST_F(CudaRecordingTest, GivesWhatEnqueuingGivesEveryTime) {
 }
 
 TEST_F(CudaRecordingTest, IsOneEntryOfItsStream) {
-  const auto recording = device->record(streams(), [this] { enqueue(); });
+  const auto recording = device().record(streams(), [this] { enqueue(); });
   value(in) = 1;
   tests::spin(*compute, 1'000'000);
   recording->replay(*compute);
@@ -88,11 +86,11 @@ TEST_F(CudaRecordingTest, IsOneEntryOfItsStream) {
 }
 
 TEST_F(CudaRecordingTest, LeavesTheStreamsUnchangedWhenTheWorkThrows) {
-  EXPECT_THROW(device->record(streams(),
-                              [this] {
-                                enqueue();
-                                throw Error("refused");
-                              }),
+  EXPECT_THROW(device().record(streams(),
+                               [this] {
+                                 enqueue();
+                                 throw Error("refused");
+                               }),
                Error);
   value(in) = 7;
   enqueue();
@@ -102,13 +100,13 @@ TEST_F(CudaRecordingTest, LeavesTheStreamsUnchangedWhenTheWorkThrows) {
 }
 
 TEST_F(CudaRecordingTest, RefusesToWaitForTheHost) {
-  EXPECT_THROW(device->record(streams(), [this] { compute->synchronize(); }), Error);
+  EXPECT_THROW(device().record(streams(), [this] { compute->synchronize(); }), Error);
   compute->synchronize();
 }
 
 TEST_F(CudaRecordingTest, ThrowsErrorsOfHostWorkAtEveryReplay) {
   const auto recording =
-      device->record(streams(), [this] { copies->host([] { throw Error("the work broke"); }); });
+      device().record(streams(), [this] { copies->host([] { throw Error("the work broke"); }); });
   for (int i = 0; i < 2; ++i) {
     recording->replay(*compute);
     compute->synchronize();
@@ -120,9 +118,9 @@ TEST_F(CudaRecordingTest, ThrowsErrorsOfHostWorkAtEveryReplay) {
 // order of events, also where the step is replayed.
 TEST_F(CudaRecordingTest, WritesToAFileAndReadsItBackInEachReplay) {
   const DiskFile file(std::filesystem::temp_directory_path(), "disk");
-  const Buffer staging = device->allocate_host(disk_alignment);
-  const auto disk = device->make_stream(Lane::disk);
-  const auto stored = device->make_event(), loaded = device->make_event();
+  const Buffer staging = device().allocate_host(disk_alignment);
+  const auto disk = device().make_stream(Lane::disk);
+  const auto stored = device().make_event(), loaded = device().make_event();
   const auto step = [&] {
     compute->copy(data.data(), in.data(), in.bytes());
     compute->copy(staging.data(), data.data(), data.bytes());
@@ -137,7 +135,7 @@ TEST_F(CudaRecordingTest, WritesToAFileAndReadsItBackInEachReplay) {
     compute->copy(out.data(), data.data(), out.bytes());
   };
   const std::array<Stream*, 2> both{compute.get(), disk.get()};
-  const auto recording = device->record(both, step);
+  const auto recording = device().record(both, step);
   for (std::int32_t replay = 1; replay <= 3; ++replay) {
     value(in) = replay;
     value(out) = 0;
