@@ -200,7 +200,8 @@ LmsPlanner::LmsPlanner(const Config& config, const RankContext& context,
       idle_flags_(idle_budget_flags(config.lms, context)),
       disk_(context.backend.disk),
       slicing_(slicing),
-      host_variable_bytes_(resident.host_variables) {}
+      host_variable_bytes_(resident.host_variables),
+      staged_bytes_(resident.staged) {}
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
   max_fused_grad_add_bytes_ = plan.max_fused_grad_add_bytes;

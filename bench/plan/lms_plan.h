@@ -92,6 +92,8 @@ class LmsPlanner {
   // Sets the wall time from the start of the process to the plan, in seconds.
   void set_planning_seconds(double seconds) { report_.planning_seconds = seconds; }
   std::size_t resident_bytes() const { return planner_.options().resident_bytes; }
+  // Returns the bytes of the batches of real data among the resident bytes.
+  std::size_t staged_bytes() const { return staged_bytes_; }
 
  private:
   StepPlan make(const StepPlan& unlimited, const Costs& costs, bool measured);
@@ -103,7 +105,7 @@ class LmsPlanner {
   std::optional<DiskSpeed> disk_;
   std::size_t max_fused_grad_add_bytes_ = layers::any_size;
   layers::Slicing slicing_;
-  std::size_t host_variable_bytes_ = 0;
+  std::size_t host_variable_bytes_ = 0, staged_bytes_ = 0;
   std::optional<LmsReport> whole_;  // of the step without smaller joins and slices
   double whole_share_ = 1;          // its compute seconds relative to this step's
   LmsReport report_;

@@ -27,6 +27,15 @@ std::string there_text(const LmsPlanner& planner) {
   return fmt::format("{} are there ({})", amount(planner.budget()), planner.budget_source());
 }
 
+// Returns what every plan has on the device: variables, and batches of real data.
+std::string resident_text(const LmsPlanner& planner) {
+  const std::size_t resident = planner.report().resident, staged = planner.staged_bytes();
+  const std::string variables = amount(resident - std::min(staged, resident));
+  return staged == 0 ? fmt::format("{} of that for variables", variables)
+                     : fmt::format("{} of that for variables and {} for staged input", variables,
+                                   amount(staged));
+}
+
 std::string largest_op(const StepPlan& plan) {
   std::vector<std::size_t> workspaces;
   for (const KernelSpec& spec : plan.specs) {
@@ -130,9 +139,9 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
   const std::string there = there_text(planner);
   if (report.floor > planner.budget()) {
     return fmt::format(
-        "with as much away as possible a step needs {}, {} of that for variables; {}; {}: use a "
+        "with as much away as possible a step needs {}, {}; {}; {}: use a "
         "smaller --batch_size or --image_size{}{}{}",
-        amount(report.floor), amount(report.resident), largest_op(plan), there,
+        amount(report.floor), resident_text(planner), largest_op(plan), there,
         flags_advice(flags, "planned"), threshold_advice(planner),  // the floor is of any plan
         host_advice(planner, flags, context));
   }

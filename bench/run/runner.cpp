@@ -107,14 +107,16 @@ void note_choices(const Job& job, const Backend& backend, Team& team, Console& c
   for (const std::string& note : team.take_notes()) {
     console.note(note);
   }
+  const DeviceMemory& memory = session.memory();
   console.note(fmt::format(
       "plan: {} activations in {}, {} nodes, arena {:.1f} MiB (lower bound {:.1f} MiB), of it "
-      "{:.1f} "
-      "MiB variables",
+      "{:.1f} MiB variables{}",
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
-      static_cast<double>(session.memory().total()) / mib,
-      static_cast<double>(session.memory().lower_bound()) / mib,
-      static_cast<double>(session.memory().variables + session.memory().staged) / mib));
+      static_cast<double>(memory.total()) / mib, static_cast<double>(memory.lower_bound()) / mib,
+      static_cast<double>(memory.variables) / mib,
+      memory.staged == 0
+          ? std::string()
+          : fmt::format(" and {:.1f} MiB staged input", static_cast<double>(memory.staged) / mib)));
   if (session.fusion() == layers::Fusion::conv) {
     const layers::NormForms& norms = session.norms();
     console.note(

@@ -33,7 +33,7 @@ struct RefusedPlan {
   }
   std::string text(std::size_t needed = 120 * refusal_mib) const {
     const RankContext context = only_rank(backend);
-    LmsPlanner planner(config, context, DeviceMemory{});
+    LmsPlanner planner(config, context, DeviceMemory{.staged = staged});
     const StepPlan step = tests::swapping_plan();
     planner.keep(report, step, expected_costs(step, backend));
     return lms_refusal(planner, step, needed, config.lms, context);
@@ -42,6 +42,7 @@ struct RefusedPlan {
   Config config;
   Backend backend;
   LmsReport report;
+  std::size_t staged = 0;
 };
 
 TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
@@ -56,6 +57,16 @@ TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
             HasSubstr("100.00 MiB (104857600 bytes) are there (a device)"),
             EndsWith("use a smaller --batch_size or --image_size; tensors of fewer than 1024 KB "
                      "stay: a smaller --lms_size_threshold lets more leave")));
+}
+
+TEST(LmsRefusal, TellsStagedInputFromVariables) {
+  RefusedPlan refused;
+  refused.report.floor = 110 * refusal_mib;
+  refused.report.resident = 30 * refusal_mib;
+  refused.staged = 4 * refusal_mib;
+  EXPECT_THAT(refused.text(),
+              HasSubstr("a step needs 110.00 MiB (115343360 bytes), 26.00 MiB (27262976 bytes) of "
+                        "that for variables and 4.00 MiB (4194304 bytes) for staged input; "));
 }
 
 TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
