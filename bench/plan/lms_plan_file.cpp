@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -214,29 +213,15 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
   return plan;
 }
 
-// Throws Error if an object has a key twice: the parser would drop one of the values silently.
-Json parse_plan(const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // of the objects around the current value
-  return data::parse_json<Json>(text, [&keys](int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) {
-      keys.resize(static_cast<std::size_t>(depth));
-      keys.emplace_back();
-    } else if (event == Json::parse_event_t::key) {
-      keys.resize(static_cast<std::size_t>(depth));
-      check(keys.back().insert(value.get<std::string>()).second,
-            fmt::format("it has the key {} twice in one object; {}", value.dump(), make_anew));
-    }
-    return true;
-  });
-}
-
 // Returns the result of `read` on a plan's JSON.
 template <class Read>
 auto with_json(const std::string& text, const Read& read) {
-  const Json file = parse_plan(text);
   try {
+    const auto file = data::parse_json<Json>(text);
     check_format(file);
     return read(file);
+  } catch (const data::JsonError& problem) {
+    throw Error(fmt::format("it is {}; {}", problem.what(), make_anew));
   } catch (const Json::exception& problem) {
     throw Error(fmt::format("a value is missing or of another kind: {}", problem.what()));
   }

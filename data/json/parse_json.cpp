@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
+#include <vector>
 
 namespace cnn::data {
 namespace {
@@ -17,9 +19,17 @@ std::string position_text(std::string_view text, std::size_t offset) {
          std::to_string(before.size() - line_start + 1);
 }
 
-// Returns the parser's reason without its prefix, as one short line: it may quote the file.
-std::string reason_of(const std::exception& problem) {
+// Returns text that may quote the file as one short line.
+std::string short_line(std::string_view text) {
   constexpr std::size_t longest = 160;
+  std::string line(text.substr(0, longest));
+  std::ranges::replace_if(
+      line, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return text.size() > longest ? line + "..." : line;
+}
+
+// Returns the parser's reason without its prefix.
+std::string reason_of(const std::exception& problem) {
   std::string_view text = problem.what();
   if (const std::size_t bracket = text.find("] "); bracket != text.npos) {
     text.remove_prefix(bracket + 2);
@@ -27,10 +37,7 @@ std::string reason_of(const std::exception& problem) {
   if (const std::size_t at = text.find(": "); text.starts_with("parse error") && at != text.npos) {
     text.remove_prefix(at + 2);
   }
-  std::string reason(text.substr(0, longest));
-  std::ranges::replace_if(
-      reason, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return text.size() > longest ? reason + "..." : reason;
+  return short_line(text);
 }
 
 void check_nesting(std::string_view text) {
@@ -62,13 +69,62 @@ std::size_t offset_of_quoted(std::string_view text, std::string_view message) {
   return open < close ? text.find(message.substr(open + 1, close - open - 1)) : 0;
 }
 
+// Finds keys that an object has twice: the parser would keep one of the values silently.
+template <class Json>
+class UniqueKeys {
+ public:
+  // Throws JsonError at the second key. depth: of the parser, which counts objects and arrays.
+  void see(int depth, typename Json::parse_event_t event, const Json& value) {
+    levels_.resize(std::min(levels_.size(), static_cast<std::size_t>(depth)));
+    using Event = typename Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      levels_.resize(static_cast<std::size_t>(depth) + 1);
+    } else if (event == Event::key) {
+      Level& object = levels_.back();
+      object.latest = value.template get_ref<const std::string&>();
+      if (!object.keys.insert(object.latest).second) {
+        throw JsonError("not readable: the key \"" + short_line(path()) + "\" is there twice",
+                        false);
+      }
+    }
+  }
+
+ private:
+  struct Level {
+    std::set<std::string> keys;
+    std::string latest;  // empty in an array
+  };
+
+  // Returns the keys that lead to the latest one, as "machine.name".
+  std::string path() const {
+    std::string path;
+    for (const Level& level : levels_) {
+      path += (path.empty() || level.latest.empty() ? "" : ".") + level.latest;
+    }
+    return path;
+  }
+
+  std::vector<Level> levels_;  // around the current value
+};
+
+// Returns a callback that calls `examine`, which must outlive it, and then looks for such keys.
+template <class Json>
+typename Json::parser_callback_t with_unique_keys(const typename Json::parser_callback_t& examine) {
+  return [&examine, keys = UniqueKeys<Json>()](int depth, typename Json::parse_event_t event,
+                                               Json& value) mutable {
+    const bool keeps = !examine || examine(depth, event, value);
+    keys.see(depth, event, value);
+    return keeps;
+  };
+}
+
 }  // namespace
 
 template <class Json>
 Json parse_json(std::string_view text, const typename Json::parser_callback_t& examine) {
   check_nesting(text);
   try {
-    return Json::parse(text, examine);
+    return Json::parse(text, with_unique_keys<Json>(examine));
   } catch (const typename Json::parse_error& problem) {
     const bool cut_off = text.empty() || problem.byte > text.size();
     const std::size_t offset = problem.byte > 0 ? problem.byte - 1 : 0;

@@ -8,7 +8,8 @@
 
 namespace cnn::data {
 
-// The error of text that is not JSON. what() states line, column and reason, but not the file.
+// The error of text that is not JSON or not readable. what() states line, column and reason, but
+// not the file.
 class JsonError final : public Error {
  public:
   JsonError(const std::string& what, bool cut_off) : Error(what), cut_off_(cut_off) {}
@@ -20,7 +21,8 @@ class JsonError final : public Error {
 };
 
 // The only JSON parser of the project. Throws JsonError for text that is not JSON, is nested deeper
-// than 64 levels (code that walks values recurses), or has a number beyond the range of a double.
+// than 64 levels (code that walks values recurses), or has a number beyond the range of a double or
+// a key twice in one object (the parser would keep one of the values silently).
 // Json is nlohmann::json or nlohmann::ordered_json. `examine`, if given, sees each value during
 // parsing; its exceptions propagate.
 template <class Json>

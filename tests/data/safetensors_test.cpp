@@ -149,6 +149,8 @@ TEST(Safetensors, RejectsAHeaderThatIsNoSuchJson) {
                             "a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
                             1),
               HasSubstr("two tensors called a"));
+  EXPECT_THAT(reading_error(R"({"a":{"dtype":"U8","shape":[1],"shape":[1]}})", 0),
+              HasSubstr("its header is not readable: the key \"a.shape\" is there twice"));
 }
 
 TEST(Safetensors, RejectsDescriptionsThatMakeNoSense) {

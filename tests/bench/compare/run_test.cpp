@@ -65,6 +65,8 @@ TEST(RunFile, IsReportedAsSomethingElse) {
               AllOf(StartsWith("r.json: "), HasSubstr("nested more deeply")));
   EXPECT_THAT(refusal_of("{\"program\": 1e999}"),
               AllOf(StartsWith("r.json: "), HasSubstr("line 1, column 13"), HasSubstr("1e999")));
+  EXPECT_EQ(refusal_of(R"({"program": "cnn_benchmarks", "batch": {"global": 1, "global": 2}})"),
+            "r.json: not readable: the key \"batch.global\" is there twice");
   EXPECT_THAT(refusal_of("[1, 2]"), HasSubstr("no result of cnn_benchmarks"));
   EXPECT_THAT(refusal_of("{\"program\": \"other\"}"), HasSubstr("no result of cnn_benchmarks"));
 }

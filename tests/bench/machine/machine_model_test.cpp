@@ -139,6 +139,8 @@ TEST(MachineModels, SayWhatIsWrongWithAFile) {
             start + "nested more deeply than 64 levels at line 1, column 65");
   EXPECT_EQ(refusal_of("{\"name\": 1e999}").substr(0, start.size() + 23),
             start + "not readable: a number ");
+  EXPECT_EQ(refusal_of(R"({"link": {"out_bytes_per_second": 1, "out_bytes_per_second": 2}})"),
+            start + "not readable: the key \"link.out_bytes_per_second\" is there twice");
 }
 
 TEST(MachineModels, RefuseAPrecisionThatTheMachineLacks) {

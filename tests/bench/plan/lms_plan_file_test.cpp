@@ -112,12 +112,13 @@ TEST_F(PlanFileTest, IsRefusedWithAnImpossibleValue) {
 }
 
 TEST_F(PlanFileTest, IsRefusedWithAKeyTwice) {
-  for (const std::string& once :
-       {std::string("\"policy\": \"planned\""), std::string("\"batch_size\": \"64\"")}) {
+  const std::pair<std::string, std::string> members[] = {
+      {"policy", "\"policy\": \"planned\""}, {"of.batch_size", "\"batch_size\": \"64\""}};
+  for (const auto& [key, once] : members) {
     std::string twice = text;
     twice.replace(twice.find(once), once.size(), once + "," + once);
-    const std::string expected = "it has the key " + once.substr(0, once.find(':')) +
-                                 " twice in one object; make one for this run with --lms_plan_out";
+    const std::string expected = "it is not readable: the key \"" + key +
+                                 "\" is there twice; make one for this run with --lms_plan_out";
     EXPECT_EQ(refusal(twice, origin), expected);
     EXPECT_EQ(error_of([&] { read_plan_sizes(twice); }), expected);
   }

@@ -68,6 +68,19 @@ TEST(ParseJson, RefusesDeepNestingAtItsPlace) {
   }
 }
 
+TEST(ParseJson, RefusesAKeyTwiceInOneObject) {
+  EXPECT_EQ(refusal_of(R"({"a": 1, "b": 2, "a": 1})"),
+            "not readable: the key \"a\" is there twice");
+  EXPECT_EQ(refusal_of(R"({"a": [{"c": 1}, {"c": {"x": 1, "\u0078": 2}}]})"),
+            "not readable: the key \"a.c.x\" is there twice");
+  EXPECT_EQ(refusal_of(R"([{"a": 1}, [{"b": {"c": 1}, "b": {"c": 1}}]])"),
+            "not readable: the key \"b\" is there twice");
+  const std::string apart = R"({"a":{"a":{"b":1},"b":[{"a":1},{"a":2}]},"b":{"a":1}})";
+  EXPECT_EQ(parse_json<nlohmann::ordered_json>(apart).dump(), apart);
+  const std::string name(1'000'000, 'x');
+  EXPECT_LT(refusal_of("{\"" + name + "\":1,\"" + name + "\":1}").size(), 300U);
+}
+
 TEST(ParseJson, ShowsTheValuesToItsCaller) {
   int keys = 0;
   parse_json<json>(R"({"a": {"b": 1}})", [&](int, json::parse_event_t event, const json&) {
