@@ -224,8 +224,8 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
   bucket.choice = choose(elements);
   RankPlan plan = make_plan(*bucket.choice.algorithm, settings_.topology, rank(), elements,
                             bucket.choice.options);
-  const std::size_t bytes = plan.wire == Wire::f32 ? 0 : elements * size_of(plan.wire);
-  const Bytes wire = bucket.engine == nullptr ? take_spare(bytes) : bucket.engine->wire();
+  const Bytes wire =
+      bucket.engine == nullptr ? take_spare(message_bytes(elements)) : bucket.engine->wire();
   bucket.engine = std::make_unique<Engine>(transport_, loops_, std::move(plan), pieces, wire);
   if (settings_.proves) {
     prove(number);
@@ -241,6 +241,16 @@ Bytes BucketCommunicator::take_spare(std::size_t bytes) {
   const Bytes spare = std::exchange(spare_, {});
   return spare.size() >= bytes ? spare
                                : transport_.allocate_shared(std::max(bytes, 2 * spare.size()));
+}
+
+std::size_t BucketCommunicator::message_bytes(std::size_t elements) const {
+  return settings_.wire == Wire::f32 ? 0 : elements * size_of(settings_.wire);
+}
+
+void BucketCommunicator::reserve(std::size_t elements) {
+  if (const std::size_t bytes = message_bytes(elements); bytes > spare_.size()) {
+    spare_ = transport_.allocate_shared(bytes);
+  }
 }
 
 void BucketCommunicator::release(std::size_t bucket) {

@@ -45,6 +45,9 @@ class BucketCommunicator final : public Communicator {
   // the same two reductions. The next reduction of the bucket prepares it again.
   void release(std::size_t bucket) override;
 
+  // Takes the message buffer of a bucket of so many elements, which released buckets hand on.
+  void reserve(std::size_t elements) override;
+
   // Returns the choice for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
   std::size_t buckets() const { return buckets_.size(); }
@@ -68,6 +71,7 @@ class BucketCommunicator final : public Communicator {
   bool all_have(std::uint64_t hash);
   // Returns a released message buffer of at least so many bytes; empty: the engine allocates one.
   Bytes take_spare(std::size_t bytes);
+  std::size_t message_bytes(std::size_t elements) const;  // 0: messages lie in the bucket
 
   Settings settings_;
   StallWarningTransport warning_;

@@ -55,6 +55,14 @@ void StagedCommunicator::release(std::size_t bucket) {
   host_.release(bucket);
 }
 
+void StagedCommunicator::reserve(std::size_t elements) {
+  const std::lock_guard lock(mutex_);
+  if (spare_.size() < elements) {
+    spare_ = functions_.allocate_staging(elements);
+  }
+  host_.reserve(elements);
+}
+
 void StagedCommunicator::all_reduce(Stream& stream, std::size_t number,
                                     std::span<const std::span<float>> pieces, float factor) {
   Bucket& bucket = *buckets_.at(number);

@@ -55,6 +55,7 @@ class StagedCommunicator final : public StreamCommunicator {
   void all_reduce(Stream& stream, std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
   void release(std::size_t bucket) override;
+  void reserve(std::size_t elements) override;
 
   // The poll callback of a wait for the device: call it with true in every round, with false when
   // the wait is over. Ends the device's wait for a bucket that will not come. Does not throw; the

@@ -20,6 +20,9 @@ class Communicator {
   // Frees what the reductions of a bucket need; its next reduction prepares it again. All ranks
   // call it between the same two reductions.
   virtual void release(std::size_t /*bucket*/) {}
+  // Takes the memory that a bucket of at most so many elements needs, for buckets that are reduced
+  // and released one after another. All ranks call it between the same two reductions.
+  virtual void reserve(std::size_t /*elements*/) {}
 };
 
 class Stream;
@@ -39,6 +42,8 @@ class StreamCommunicator {
   // its next reduction. All ranks call it between the same two reductions, after the streams that
   // reduce the bucket have been synchronized.
   virtual void release(std::size_t /*bucket*/) {}
+  // As Communicator::reserve(). All ranks call it between the same two reductions.
+  virtual void reserve(std::size_t /*elements*/) {}
 };
 
 }  // namespace cnn

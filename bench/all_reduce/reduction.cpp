@@ -97,8 +97,9 @@ void Reduction::add_bucket(std::size_t elements) {
 
 void Reduction::reserve(std::size_t elements) {
   if (exchange_ != nullptr) {
-    exchange_->on_device()->prepare(first_, elements);
-    exchange_->on_device()->release(first_);
+    exchange_->on_device()->reserve(elements);
+  } else {
+    communicator_->reserve(elements);
   }
 }
 

@@ -47,7 +47,7 @@ class Reduction {
   // numbers are not reused after remove_buckets(), which gives the memory of their reductions to
   // later buckets that need no more. On a device it prepares the bucket as compiling a step does.
   void add_bucket(std::size_t elements);
-  // Takes the memory of a device's exchange for buckets of at most so many elements, one at a time.
+  // Takes the memory of the exchange for buckets of at most so many elements, one at a time.
   void reserve(std::size_t elements);
   void remove_buckets();
 

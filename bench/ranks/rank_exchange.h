@@ -42,6 +42,7 @@ class RankExchange final : public Communicator {
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
   void release(std::size_t bucket) override { buckets_.release(bucket); }
+  void reserve(std::size_t elements) override { buckets_.reserve(elements); }
 
   // Throws Error, with a setting that works, if the flags leave no algorithm for the largest bucket
   // of this plan. Call it before the first step.

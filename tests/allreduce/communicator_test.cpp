@@ -122,6 +122,29 @@ TEST(BucketCommunicator, ReusesTheMessageBuffersOfReleasedBuckets) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+TEST(BucketCommunicator, TakesTheMessageBufferOfTheLargestBucketOnce) {
+  constexpr std::size_t most = 40'960, others = 65'536;
+  constexpr std::size_t segment =
+      (sizeof(float) + 2) * most + others;  // a message has 2 bytes each
+  const auto errors = as_threads(2, {.segment_bytes = segment}, [](Transport& transport) {
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
+                                    {.topology = ranks_on_hosts(1, 2),
+                                     .wire = Wire::bf16,
+                                     .rules = {{.algorithm = &find("direct"), .options = {}}}});
+    const std::span<float> buffer = floats(transport, most);
+    communicator.reserve(most);
+    communicator.reserve(most / 2);
+    for (std::size_t bucket = 0, elements = most / 16; elements <= most; elements *= 2) {
+      const std::span<float> piece = buffer.first(elements);
+      std::ranges::fill(piece, static_cast<float>(transport.rank() + 1));
+      communicator.all_reduce(bucket, {&piece, 1}, 1);
+      EXPECT_EQ(piece.back(), 3);
+      communicator.release(bucket++);
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 TEST(BucketCommunicator, SaysWhenRanksDiffer) {
   const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),

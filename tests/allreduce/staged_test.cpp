@@ -56,7 +56,8 @@ class ThreeEqualRanks final : public Communicator {
     }
   }
   void release(std::size_t bucket) override { released.push_back(bucket); }
-  std::vector<std::size_t> order, released;
+  void reserve(std::size_t elements) override { reserved.push_back(elements); }
+  std::vector<std::size_t> order, released, reserved;
   bool fails = false;
 };
 
@@ -136,6 +137,17 @@ TEST_F(Staged, ReusesTheMemoryOfReleasedBuckets) {
   staged.release(100);  // which was never prepared
   staged.prepare(6, 9);
   EXPECT_EQ(rooms.size(), 2U) << "no released buffer is large enough";
+}
+
+TEST_F(Staged, TakesTheMemoryOfTheLargestBucketOnce) {
+  staged.reserve(8);
+  staged.reserve(4);
+  EXPECT_EQ(host.reserved, (std::vector<std::size_t>{8, 4}));
+  for (std::size_t bucket = 0; bucket < 4; ++bucket) {
+    staged.prepare(bucket, 2 * (bucket + 1));
+    staged.release(bucket);
+  }
+  EXPECT_EQ(rooms.size(), 1U);
 }
 
 TEST_F(Staged, EndsTheWaitOfTheDeviceAndThrowsWhenTheHostHasFailed) {

@@ -159,6 +159,23 @@ TEST(AllReduceBenchmark, StagesAllSizesOfATableInTheMemoryOfTheLargest) {
   EXPECT_EQ(pinned_bytes, 2U * 65536) << "each of the two ranks stages one buffer at a time";
 }
 
+// Ranks that share room for the largest buffer, its message of half as many bytes and little else.
+Backend in_little_shared_memory(const Config& config) {
+  Backend backend = on_processors(config);
+  backend.memory.device = (std::size_t{1} << 20U) * 3 / 2 + (std::size_t{128} << 10U);
+  return backend;
+}
+
+TEST(AllReduceBenchmark, SendsAllSizesOfATableFromTheMessageBufferOfTheLargest) {
+  const ReduceOptions options{
+      .least = 4096, .most = 1 << 20, .factor = 2, .iterations = 1, .warm_up = 0};
+  Config config = two_ranks();
+  config.comm.wire = allreduce::Wire::bf16;
+  const Said said = reduce(config, options, {}, in_little_shared_memory);
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, ContainsRegex("\n +1048576 +262144 float sum"));
+}
+
 TEST(AllReduceBenchmark, EndsWhenItIsAskedTo) {
   for (const ReduceOptions& options :
        {ReduceOptions{}, ReduceOptions{.least = 4096, .iterations = 1'000'000'000}}) {
