@@ -48,7 +48,7 @@ void prefault(std::span<std::byte> memory, const std::function<std::size_t()>& a
     if (left < next + min_free) {
       throw DoesNotFit(fmt::format(
           "{} were free when this run was planned, but others have taken memory since: of the last "
-          "{} only {} are left; end other programs, or use a smaller --batch_size",
+          "{} only {} are left; end other programs, or use a smaller batch",
           bytes_text(memory.size()), bytes_text(memory.size() - done), bytes_text(left)));
     }
     touch(memory.subspan(done, next));

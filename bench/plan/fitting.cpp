@@ -245,6 +245,23 @@ std::string largest_batch_text(const Job& job, const RankContext& context, bool 
   return "not even --batch_size=1 fits; use a smaller model or --image_size";
 }
 
+std::string largest_eval_batch_text(const Job& job, const RankContext& context) {
+  const std::int64_t most = largest(Fitting(job, context, /*with_lms=*/false), 1,
+                                    sizes_of(job).eval_batch, [&](std::int64_t batch) {
+                                      Sizes sizes = sizes_of(job);
+                                      sizes.eval_batch = batch;
+                                      return sizes;
+                                    });
+  if (most > 0) {
+    return fmt::format("the largest --eval_batch_size that fits is {}", most);
+  }
+  return job.trains() ? fmt::format(
+                            "not even --eval_batch_size=1 fits beside --batch_size={}; use a "
+                            "smaller --batch_size, model or --image_size",
+                            job.batch.per_device)
+                      : "not even --eval_batch_size=1 fits; use a smaller model or --image_size";
+}
+
 std::int64_t largest_image(const Job& job, const RankContext& context, bool with_lms) {
   const auto at = [&](std::int64_t steps) {
     Sizes sizes = sizes_of(job);

@@ -75,6 +75,9 @@ class Fitting {
 std::int64_t largest_batch(const Job& job, const RankContext& context, bool with_lms);
 // Returns the advice of a refusal: the largest --batch_size that runs, else the flags to lower.
 std::string largest_batch_text(const Job& job, const RankContext& context, bool with_lms);
+// Returns the advice of a refusal without --lms whose cause is the batch of the evaluation: the
+// largest --eval_batch_size that runs with the --batch_size of the job, else the flags to lower.
+std::string largest_eval_batch_text(const Job& job, const RankContext& context);
 // Returns the largest --image_size that runs, in steps of 16 pixels; 0: none was found.
 std::int64_t largest_image(const Job& job, const RankContext& context, bool with_lms);
 constexpr std::int64_t image_step = 16;

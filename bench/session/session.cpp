@@ -6,13 +6,13 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/flags/number_text.h"
 #include "bench/plan/fitting.h"
 #include "bench/plan/lms_refusal.h"
 #include "bench/plan/lms_step.h"
 #include "bench/plan/training_ranks.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/session/input.h"
+#include "bench/session/memory_refusal.h"
 #include "bench/session/out_of_memory.h"
 #include "data/checkpoint.h"
 #include "layers/update_rule.h"
@@ -83,7 +83,10 @@ Session::Session(const Job& job, const RankContext& context, const std::string& 
   if (job.config->lms.enabled && job.trains()) {
     plan_lms(plan_of_first);
   }
-  check_memory();
+  if (const std::string refusal = memory_refusal(job_, programs_, memory_, context_);
+      !refusal.empty()) {
+    throw DoesNotFit(refusal);
+  }
   reserved_arena_ = memory_.arena;
   // Only the first of several ranks may have a plan file: all ranks reserve the same arena.
   if (lms_ && lms_->report().necessary && (lms_->report().file.empty() || job.ranks > 1)) {
@@ -186,30 +189,6 @@ void Session::save_plan() const {
   }
 }
 
-void Session::check_memory() const {
-  if (fits(memory_, context_)) {
-    return;
-  }
-  const std::string advice = largest_batch_text(job_, context_, /*with_lms=*/false);
-  const std::string device = context_.backend.device ? std::string(context_.backend.device->name())
-                                                     : context_.backend.described->machine;
-  const std::string oom = tensorflow_oom_line(
-      plan(),
-      context_.memory.device - std::min(context_.memory.device, memory_.variables + memory_.staged),
-      context_.backend.name != "cpu");
-  const std::string what =
-      fmt::format("{}\n{} with --batch_size={}", oom, job_.model->name, job_.batch.per_device);
-  if (memory_.total() <= context_.memory.device) {
-    throw DoesNotFit(fmt::format("{} swaps {} to the host, but {} are free there: {}", what,
-                                 bytes_text(memory_.host),
-                                 bytes_text(host_bytes_left(memory_, context_)), advice));
-  }
-  const std::string way = job_.trains() ? "; --lms trains larger ones" : "";
-  throw DoesNotFit(fmt::format("{} needs {}, but {} are free on {} ({}): {}{}", what,
-                               bytes_text(memory_.total()), bytes_text(context_.memory.device),
-                               device, context_.memory.text, advice, way));
-}
-
 bool Session::replan(const Costs& costs) {
   if (!lms_ || !lms_->report().necessary || !lms_->report().file.empty()) {
     return false;
@@ -277,9 +256,9 @@ void Session::prefault(std::span<std::byte> memory) const {
     context_.backend.prefault(memory);
   } catch (const DoesNotFit& problem) {
     throw DoesNotFit(
-        fmt::format("{}\n{} with --batch_size={}: {}",
+        fmt::format("{}\n{} with {}: {}",
                     tensorflow_oom_line(plan(), memory_.arena, context_.backend.name != "cpu"),
-                    job_.model->name, job_.batch.per_device, problem.what()));
+                    job_.model->name, batch_flag(job_, programs_), problem.what()));
   }
 }
 

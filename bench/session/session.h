@@ -115,7 +115,6 @@ class Session {
   SavedPlan saved_plan() const;          // the current plan
   void save_plan() const;                // to --lms_plan_out if given
   std::string refusal_with_lms() const;  // the message of DoesNotFit
-  void check_memory() const;
   std::span<std::byte> arena() const;
   // staged_before: bytes staged by other programs, before this program's.
   ProgramMemory memory_of(const Compiled& program, std::size_t staged_before);

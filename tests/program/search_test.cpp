@@ -9,6 +9,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 struct Searched {
   Finished run;
@@ -36,6 +37,18 @@ TEST(Search, PrintsTheLargestBatchAndItsBytes) {
   EXPECT_LE(section.at("bytes"), section.at("limit_bytes"));
   EXPECT_GT(section.at("further_bytes"), section.at("limit_bytes"));
   EXPECT_GT(section.at("seconds"), 0);
+}
+
+TEST(Search, NamesTheFlagOfTheBatchOfAnEvaluation) {
+  const std::vector<std::string> words{"--simulate=p100-pcie3", "--model=resnet50", "--eval",
+                                       "--find_max_batch"};
+  EXPECT_THAT(search(words).run.out, StartsWith("Largest batch_size: "));
+  std::vector<std::string> own = words;
+  own.emplace_back("--eval_batch_size=4");
+  const Searched found = search(own);
+  EXPECT_THAT(found.run.out, StartsWith("Largest eval_batch_size: "));
+  EXPECT_THAT(found.run.err, HasSubstr("search: --eval_batch_size="));
+  EXPECT_EQ(found.result.at("search").at("flag"), "eval_batch_size");
 }
 
 // On the same device, a run with the found size succeeds and a run with the next size is refused.

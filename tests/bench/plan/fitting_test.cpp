@@ -132,6 +132,33 @@ TEST(LargestBatchText, NamesTheSizeOfTheEvaluationThatLeavesNoRoom) {
             "not even --batch_size=1 fits; use a smaller model or --image_size");
 }
 
+TEST(LargestEvalBatchText, NamesTheLargestEvaluationBesideTheTraining) {
+  Simulated run("resnet50", 8);
+  run.config.eval.batch = 4000;
+  run.config.eval.every_n_steps = 2;
+  run.job = make_job(run.config, run.context());
+  const std::string text = largest_eval_batch_text(run.job, run.context());
+  const std::string start = "the largest --eval_batch_size that fits is ";
+  ASSERT_THAT(text, testing::StartsWith(start));
+  const std::int64_t largest = std::stoll(text.substr(start.size()));
+  const RankContext context = run.context();
+  const Fitting fitting(run.job, context, false);
+  Sizes sizes = sizes_of(run.job);
+  sizes.eval_batch = largest;
+  EXPECT_TRUE(fitting.runs(sizes));
+  ++sizes.eval_batch;
+  EXPECT_FALSE(fitting.runs(sizes));
+  run.config.size.batch = 4000;
+  run.job = make_job(run.config, run.context());
+  EXPECT_EQ(largest_eval_batch_text(run.job, run.context()),
+            "not even --eval_batch_size=1 fits beside --batch_size=4000; use a smaller "
+            "--batch_size, model or --image_size");
+  run.backend.memory.device = std::size_t{1} << 20U;
+  run.job.mode = Mode::evaluation;
+  EXPECT_EQ(largest_eval_batch_text(run.job, run.context()),
+            "not even --eval_batch_size=1 fits; use a smaller model or --image_size");
+}
+
 TEST(Fitting, FindsWithLmsWhatAPlanRuns) {
   Simulated run("alexnet", 8);
   run.backend.memory.device = std::size_t{1500} << 20U;
