@@ -25,6 +25,13 @@ std::string moved_text(double bytes, const std::optional<double>& rate) {
   return bytes > 0 ? fmt::format("{:.2f} MiB", bytes / mib) : "nothing";
 }
 
+// Returns the measured peak of the plan that the warm-up ran by; empty if it is that of all steps.
+std::string replaced_text(const std::optional<std::size_t>& bytes) {
+  return bytes ? fmt::format(" ({:.0f} MiB in the warm-up, by the first plan)",
+                             static_cast<double>(*bytes) / mib)
+               : std::string();
+}
+
 // The bound counts the kernels' times of the warm-up, or guessed ones where a plan was read from a
 // file. A step may be faster than them: then the bound says nothing of it.
 std::string distance_text(double step_seconds, double bound_seconds) {
@@ -126,7 +133,7 @@ void LmsObserver::timing_starts() {
   for (const std::string& line : lms_lines(*session_.lms(), -1)) {
     console_.note(line);
   }
-  result_["plan"] = session_.plan_json();  // the new plan may use more of the arena
+  result_["plan"] = session_.plan_json();
 }
 
 void LmsObserver::end(const RunEnd& end) {
@@ -137,12 +144,15 @@ void LmsObserver::end(const RunEnd& end) {
   const double step = median({end.step_seconds.begin(), end.step_seconds.end()});
   console_.note(fmt::format(
       "[LMS][0] measured step median {:.1f} ms ({:+.1f} % of the prediction), measured peak {:.0f} "
-      "MiB, {}",
+      "MiB{}, {}",
       1e3 * step, 100 * (step / report.predicted_seconds - 1),
-      static_cast<double>(session_.measured_peak_bytes()) / mib,
+      static_cast<double>(session_.measured_step_peak_bytes()) / mib,
+      replaced_text(session_.replaced_peak_bytes()),
       distance_text(step, report.lower_bound_seconds)));
   Json& json = result_["plan"]["lms"];
   json["measured_step_seconds"] = step;
+  json["measured_peak_bytes"] = session_.measured_step_peak_bytes();
+  json["replaced_peak_bytes"] = or_null(session_.replaced_peak_bytes());
   if (timed_.is_empty()) {
     return;  // interrupted
   }

@@ -217,12 +217,20 @@ void Session::follow(const std::string& plan) {
 }
 
 void Session::adopt(StepPlan next) {
-  if (next.memory.device_bytes > memory_.arena) {
-    prefault(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
-    memory_.arena = next.memory.device_bytes;
+  if (const std::size_t bytes = next.memory.device_bytes; bytes > prefaulted_arena_) {
+    prefault(arena().subspan(prefaulted_arena_, bytes - prefaulted_arena_));
+    prefaulted_arena_ = bytes;
   }
-  memory_.host = std::max(memory_.host, memory_.host_variables + next.memory.host_bytes);
+  memory_.host = memory_.host_variables + next.memory.host_bytes;
   main_->replan(std::move(next));
+  memory_.arena = memory_.arena_lower_bound = variable_io_bytes(context_.kernels, *variables_);
+  for (const std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    if (*runner) {
+      memory_.arena = std::max(memory_.arena, (*runner)->device_bytes());
+      memory_.arena_lower_bound =
+          std::max(memory_.arena_lower_bound, (*runner)->lower_bound_bytes());
+    }
+  }
 }
 
 std::int64_t Session::largest_batch() const {
@@ -235,6 +243,7 @@ void Session::allocate() {
   storage_ = context_.shared_memory ? context_.shared_memory(bytes)
                                     : context_.backend.device->allocate(bytes);
   prefault({storage_.data(), memory_.total()});
+  prefaulted_arena_ = memory_.arena;
   disk_.emplace(context_.backend.disk);
   // Direct I/O needs aligned memory; the arena ends at a guard page.
   host_.emplace(*context_.backend.device, context_.backend.disk ? disk_alignment : alignment);
@@ -460,6 +469,15 @@ std::size_t Session::measured_peak_bytes() const {
     }
   }
   return variables_->bytes() + memory_.staged + peak;
+}
+
+std::size_t Session::measured_step_peak_bytes() const {
+  return variables_->bytes() + memory_.staged + main_.value().measured_peak_bytes();
+}
+
+std::optional<std::size_t> Session::replaced_peak_bytes() const {
+  const std::optional<std::size_t> peak = main_ ? main_->replaced_peak_bytes() : std::nullopt;
+  return peak ? std::optional(variables_->bytes() + memory_.staged + *peak) : std::nullopt;
 }
 
 std::vector<std::string> Session::take_notes() {

@@ -92,12 +92,17 @@ class Session {
   Layout layout() const { return layout_; }
   layers::Fusion fusion() const { return fusion_; }          // the level that the plan reached
   const layers::NormForms& norms() const { return norms_; }  // with Fusion::conv
-  const DeviceMemory& memory() const { return memory_; }     // the total that the device provides
+  const DeviceMemory& memory() const { return memory_; }     // of the current plans
   std::size_t workspace_bytes() const;                       // maximum over the nodes
   // Returns the largest batch that fits in the backend's memory without --lms; 0 if no example
   // fits. Compiles further graphs.
   std::int64_t largest_batch() const;
-  std::size_t measured_peak_bytes() const;  // of variables and the arena parts given to kernels
+  // Return the measured bytes of variables, staged inputs and the arena parts given to kernels: by
+  // the current plans of all programs, by that of the timed program alone, and by the plans that
+  // replan() or follow() has replaced, if any.
+  std::size_t measured_peak_bytes() const;
+  std::size_t measured_step_peak_bytes() const;
+  std::optional<std::size_t> replaced_peak_bytes() const;
   const std::vector<std::string>& notices() const { return notices_; }
   // Returns notes that arose in its steps since the last call.
   std::vector<std::string> take_notes();
@@ -135,9 +140,10 @@ class Session {
   layers::Fusion fusion_{};
   layers::NormForms norms_;
   DeviceMemory memory_;
-  std::size_t reserved_arena_ = 0;  // bytes: for the current and possible later plans
-  Buffer storage_;                  // variables on the device, staged inputs, then the arena
-  Buffer host_variables_;           // empty if no variable lies on the host
+  std::size_t reserved_arena_ = 0;    // bytes: for the current and possible later plans
+  std::size_t prefaulted_arena_ = 0;  // bytes: of the largest plan so far
+  Buffer storage_;                    // variables on the device, staged inputs, then the arena
+  Buffer host_variables_;             // empty if no variable lies on the host
   std::optional<HostArena> host_;
   std::optional<DiskArena> disk_;
   std::optional<VariableIo> io_;

@@ -108,7 +108,7 @@ ExecutorOptions StepRunner::options(const MemoryPlan& memory) {
 }
 
 void StepRunner::replan(StepPlan plan) {
-  earlier_peak_ = std::max(earlier_peak_, executor_->measured_peak_bytes());
+  replaced_peak_ = std::max(replaced_peak_.value_or(0), executor_->measured_peak_bytes());
   Program program = std::move(*executor_).release();
   executor_.reset();
   program.plan = std::move(plan);
@@ -141,8 +141,18 @@ void StepRunner::prepare() {
 }
 
 std::size_t StepRunner::measured_peak_bytes() const {
-  return std::max({earlier_peak_, executor_->measured_peak_bytes(),
-                   prologue_ ? prologue_->measured_peak_bytes() : 0});
+  return std::max(executor_->measured_peak_bytes(),
+                  prologue_ ? prologue_->measured_peak_bytes() : 0);
+}
+
+std::size_t StepRunner::device_bytes() const {
+  return std::max(plan().memory.device_bytes,
+                  prologue_ ? prologue_->plan().memory.device_bytes : 0);
+}
+
+std::size_t StepRunner::lower_bound_bytes() const {
+  return std::max(plan().memory.lower_bound_bytes,
+                  prologue_ ? prologue_->plan().memory.lower_bound_bytes : 0);
 }
 
 double StepRunner::feed(std::int64_t global_step, double learning_rate) {

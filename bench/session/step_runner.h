@@ -71,7 +71,13 @@ class StepRunner {
   std::string take_why_not_recorded();
 
   const StepPlan& plan() const { return executor_->plan(); }
+  // Return bytes of the arena that the plan and its prologue take: planned, the least for any
+  // placement, and measured in the steps by this plan.
+  std::size_t device_bytes() const;
+  std::size_t lower_bound_bytes() const;
   std::size_t measured_peak_bytes() const;
+  // Returns the measured bytes of plans that replan() has replaced, if any.
+  std::optional<std::size_t> replaced_peak_bytes() const { return replaced_peak_; }
 
  private:
   ExecutorOptions options(const MemoryPlan& memory);
@@ -91,7 +97,7 @@ class StepRunner {
   std::int64_t batch_ = 0;
   std::chrono::steady_clock::time_point profile_start_;
   std::optional<double> exposed_ = 0;
-  std::size_t earlier_peak_ = 0;  // bytes, of replaced plans
+  std::optional<std::size_t> replaced_peak_;
   std::unique_ptr<data::Feeder> feeder_;
   // Step number, learning rate, then fixed labels, as source of device copies.
   Buffer small_inputs_;

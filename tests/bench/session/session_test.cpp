@@ -91,6 +91,25 @@ TEST(Session, RunsThePlanOfAFileInExactlyTheBytesThatItWasMadeFor) {
           HasSubstr(std::to_string(bytes)), HasSubstr("--lms_plan_out"))));
 }
 
+TEST(Session, TellsTheBytesOfThePlanThatReplacedALargerOne) {
+  const Words lms = with(evaluating, {"--lms"});
+  const std::size_t bytes = some();
+  Resnet20Run run(lms, bytes), less(lms, bytes / 8 * 7);
+  Session& session = run.session();
+  run.train(1);
+  const std::size_t first = session.measured_step_peak_bytes();
+  EXPECT_EQ(session.lms()->peak, first);
+  EXPECT_EQ(session.replaced_peak_bytes(), std::nullopt);
+  session.follow(less.session().plan_text());
+  session.main().run(1, 0.1);
+  EXPECT_LT(session.lms()->peak, first);
+  EXPECT_EQ(session.measured_step_peak_bytes(), session.lms()->peak);
+  EXPECT_EQ(session.measured_peak_bytes(), session.memory().total());
+  EXPECT_EQ(session.plan_json().at("arena_bytes"), session.memory().total());
+  EXPECT_EQ(session.memory().lower_bound(), less.session().memory().lower_bound());
+  EXPECT_EQ(session.replaced_peak_bytes(), first);
+}
+
 TEST(Session, HasOneArenaOnTheHostForAllItsPrograms) {
   Resnet20Run run(with(evaluating, {"--lms", "--lms_policy=tflms1"}), some());
   EXPECT_TRUE(run.of_host().empty() && run.of_device().empty())

@@ -110,9 +110,13 @@ TEST(StepRunner, ComputesTheSameByAnotherPlanOfItsGraph) {
   plain.runner().run(0, 0.1);
   replanned.runner().run(0, 0.1);
   const std::size_t peak = replanned.runner().measured_peak_bytes();
+  EXPECT_EQ(peak, replanned.runner().device_bytes());
+  EXPECT_EQ(replanned.runner().replaced_peak_bytes(), std::nullopt);
   replanned.runner().replan(replanned.runner().plan());
+  EXPECT_EQ(replanned.runner().measured_peak_bytes(), 0U) << "no step has run by the new plan";
+  EXPECT_EQ(replanned.runner().replaced_peak_bytes(), peak);
   EXPECT_EQ(replanned.runner().run(1, 0.1).base_loss, plain.runner().run(1, 0.1).base_loss);
-  EXPECT_GE(replanned.runner().measured_peak_bytes(), peak);
+  EXPECT_EQ(replanned.runner().measured_peak_bytes(), peak);
 }
 
 // Counts the nodes that steps enqueue.
