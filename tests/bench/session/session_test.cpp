@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <optional>
 
 #include "runtime/error.h"
+#include "runtime/memory_plan.h"
 #include "tests/bench/session/device_run.h"
 #include "tests/support/files.h"
 
@@ -164,11 +166,28 @@ TEST(Session, UpdatesVariablesInSmallPartsBeforeAnythingMoves) {
   EXPECT_EQ(again.train(2), losses);
 }
 
+// Returns a run in the smallest of a few budgets below the need in which it fits. How little a
+// policy can do with depends on the library of the convolutions.
+std::optional<Resnet20Run> run_in_little(const Words& words) {
+  const std::size_t need = Resnet20Run({}, plenty).session().memory().total();
+  for (const std::size_t left_out : {need / 8, need / 16, need / 32, alignment}) {
+    try {
+      return std::optional<Resnet20Run>(std::in_place, words, need - left_out);
+    } catch (const DoesNotFit&) {  // not in so little
+    }
+  }
+  return std::nullopt;
+}
+
 TEST(Session, LooksAfterItsMemoryWhereAsked) {
   const std::vector<double> whole = Resnet20Run({}, plenty).train(2);
   for (const char* policy : {"planned", "tflms1", "caffe", "vdnn_all", "recompute"}) {
-    const Words words{"--lms", "--lms_verify", "--lms_policy=" + std::string(policy)};
-    EXPECT_EQ(Resnet20Run(words, some()).train(2), whole) << policy;
+    SCOPED_TRACE(policy);
+    std::optional<Resnet20Run> run =
+        run_in_little({"--lms", "--lms_verify", "--lms_policy=" + std::string(policy)});
+    ASSERT_TRUE(run.has_value());
+    EXPECT_TRUE(run->session().lms()->necessary);
+    EXPECT_EQ(run->train(2), whole);
   }
 }
 
