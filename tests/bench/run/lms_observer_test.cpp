@@ -142,6 +142,8 @@ TEST(LmsObserver, PlansAgainByTheWarmUpAndTellsWhatTheStepsTook) {
                     HasSubstr("[LMS][0] measured stalls ")));
   const Json& lms = result["plan"]["lms"];
   EXPECT_EQ(lms["measured_step_seconds"], 0.5);
+  EXPECT_EQ(lms["measured_peak_bytes"], lms["predicted_peak_bytes"]);
+  EXPECT_EQ(lms["replaced_peak_bytes"], or_null(run.team.first().replaced_peak_bytes()));
   EXPECT_GT(lms["measured_out_bytes"], 0);
   EXPECT_TRUE(lms["stall_seconds"].contains("swap_in"));
 }
