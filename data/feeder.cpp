@@ -28,13 +28,14 @@ Buffer plain_memory(std::size_t bytes) {
 }
 
 // Throws Error before the buffers take more than the machine has: writing them would stop all else.
-void check_fits(std::size_t bytes, std::size_t buffers) {
+void check_fits(std::size_t bytes, std::size_t buffers, std::string_view batch_flag) {
   const auto memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   check(bytes <= memory / buffers,
         std::to_string(buffers) + " batches of " + std::to_string(bytes >> 20U) +
             " MiB are kept ready, and this machine has " + std::to_string(memory >> 20U) +
-            " MiB; use a smaller --batch_size or --multi_device_iterator_max_buffer_size");
+            " MiB; use a smaller " + std::string(batch_flag) +
+            " or --multi_device_iterator_max_buffer_size");
 }
 
 // For ranks that share the runs of a large set.
@@ -111,7 +112,7 @@ void Feeder::allocate() {
             image_bytes <= std::numeric_limits<std::size_t>::max() / 2,
         "the batch is larger than memory");
   const std::size_t bytes = aligned(image_bytes) + label_bytes;
-  check_fits(bytes, slots_.size());
+  check_fits(bytes, slots_.size(), options_.batch_flag);
   for (Slot& slot : slots_) {
     memory_.push_back(options_.device == nullptr ? plain_memory(bytes)
                                                  : options_.device->allocate_host(bytes));

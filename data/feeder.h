@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <stop_token>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct FeederOptions {
   // Feeders of several ranks share a global batch of batch * shards examples; this feeder reads
   // part number `shard`.
   int shard = 0, shards = 1;
-  Transform transform;       // empty: images stay unchanged
+  Transform transform;                           // empty: images stay unchanged
+  std::string_view batch_flag = "--batch_size";  // sets `batch`: for messages
   Device* device = nullptr;  // allocates the batches with allocate_host(); nullptr: plain memory
 };
 

@@ -48,6 +48,8 @@ std::string simulation_tiles(const Json& json) {
   const auto arena = number_at(json, {"plan", "arena_bytes"});
   const auto limit = number_at(simulation, {"memory_limit"});
   const bool with_lms = at(json, {"plan", "lms"}).is_object();
+  const bool of_evaluation = text_of(at(json, {"mode"})) == "evaluation" &&
+                             number_at(json, {"config", "eval_batch_size"}).value_or(0) > 0;
   return tile(number("images_per_sec", "{:.1f}"), "predicted images/sec") +
          tile(number("step_seconds", "{:.3f} ms", 1e3), "predicted step") +
          tile(number("roofline_images_per_sec", "{:.1f}"),
@@ -55,8 +57,9 @@ std::string simulation_tiles(const Json& json) {
          tile(number("arithmetic_images_per_sec", "{:.1f}"),
               "images/sec at most, by arithmetic alone") +
          tile(number("largest_batch", "{:.0f}"),
-              with_lms ? "largest --batch_size that fits without --lms"
-                       : "largest --batch_size that fits") +
+              fmt::format("largest {} that fits{}",
+                          of_evaluation ? "--eval_batch_size" : "--batch_size",
+                          with_lms ? " without --lms" : "")) +
          tile(arena && limit ? bytes_text(*arena) + " of " + bytes_text(*limit) : "",
               "planned arena");
 }

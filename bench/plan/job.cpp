@@ -125,6 +125,14 @@ BatchSize over_devices(std::int64_t per_device, int devices) {
 
 }  // namespace
 
+std::string_view Job::eval_batch_flag() const {
+  return config->eval.batch > 0 ? "--eval_batch_size" : "--batch_size";
+}
+
+std::string_view Job::batch_flag() const {
+  return mode == Mode::evaluation ? eval_batch_flag() : "--batch_size";
+}
+
 bool Job::shows_accuracies() const {
   return config->report.training_accuracy || mode == Mode::forward_only;
 }

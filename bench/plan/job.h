@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/flags/config.h"
@@ -48,6 +49,9 @@ struct Job {
   bool evaluates() const {
     return mode == Mode::evaluation || mode == Mode::training_and_evaluation;
   }
+  // Return the flag that sets the batch of the evaluations, and that of what the mode times.
+  std::string_view eval_batch_flag() const;
+  std::string_view batch_flag() const;
   bool shows_accuracies() const;   // in step lines
   bool keeps_checkpoints() const;  // resumes from --train_dir and saves there
 

@@ -24,20 +24,11 @@ struct Search {
   double seconds = 0;
 };
 
-// Returns the flag that sets the size searched for.
-std::string_view flag_of(const Job& job) {
-  if (job.config->search.image_size) {
-    return "image_size";
-  }
-  return job.mode == Mode::evaluation && job.config->eval.batch > 0 ? "eval_batch_size"
-                                                                    : "batch_size";
-}
-
 Search search(const Job& job, const RankContext& context, bool with_lms) {
   const auto start = std::chrono::steady_clock::now();
   const bool images = job.config->search.image_size;
   const Fitting fitting(job, context, with_lms);
-  Search result{.flag = flag_of(job),
+  Search result{.flag = images ? "image_size" : job.batch_flag().substr(2),
                 .step = images ? image_step : 1,
                 .largest = images ? largest_image(job, context, with_lms)
                                   : largest_batch(job, context, with_lms),

@@ -83,7 +83,8 @@ void note_ops(const Prediction& prediction, Console& console) {
   }
 }
 
-void note_prediction(const Simulation& result, const RankContext& context, Console& console) {
+void note_prediction(const Simulation& result, std::string_view batch_flag,
+                     const RankContext& context, Console& console) {
   const Efficiency& reached = result.efficiency;
   const std::string speed =
       result.calibrated.empty()
@@ -108,9 +109,10 @@ void note_prediction(const Simulation& result, const RankContext& context, Conso
   if (const std::string& assumed = context.backend.described.value().assumed; !assumed.empty()) {
     console.note("simulate: " + assumed);
   }
-  console.note(fmt::format("simulate: the largest --batch_size that fits{} is {} ({:.1f} MiB: {})",
-                           result.with_lms ? " without --lms" : "", result.largest_batch,
-                           static_cast<double>(result.memory_limit) / mib, context.memory.text));
+  console.note(fmt::format("simulate: the largest {} that fits{} is {} ({:.1f} MiB: {})",
+                           batch_flag, result.with_lms ? " without --lms" : "",
+                           result.largest_batch, static_cast<double>(result.memory_limit) / mib,
+                           context.memory.text));
   console.note("simulate: launches, gaps between kernels and the input are not counted");
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
@@ -211,7 +213,7 @@ void report_simulation(const Job& job, const RankContext& context, const Session
                          .library_convolutions = convolutions.by_library,
                          .own_convolutions = convolutions.own,
                          .with_lms = session.lms() != nullptr};
-  note_prediction(found, context, console);
+  note_prediction(found, job.batch_flag(), context, console);
   if (session.lms() != nullptr) {
     note_lms(*session.lms(), console);
   }

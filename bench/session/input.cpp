@@ -72,6 +72,7 @@ std::unique_ptr<data::Feeder> feeder_of(const Job& job, const RankContext& conte
       .first_step = first_step,
       .shard = part.number,
       .shards = part.parts,
+      .batch_flag = evaluation ? job.eval_batch_flag() : "--batch_size",
       .device = context.backend.device.get()};
   // Image files are distorted as they are read.
   if (config.data.distortions && phase == Phase::training && !config.data.row().has_image_files) {

@@ -25,8 +25,8 @@ bool is_of_eval_batch(const Job& job, const Programs& programs) {
 }  // namespace
 
 std::string batch_flag(const Job& job, const Programs& programs) {
-  return is_of_eval_batch(job, programs)
-             ? fmt::format("--eval_batch_size={}", job.eval_batch.per_device)
+  return evaluation_is_largest(programs)
+             ? fmt::format("{}={}", job.eval_batch_flag(), job.eval_batch.per_device)
              : fmt::format("--batch_size={}", job.batch.per_device);
 }
 

@@ -307,7 +307,11 @@ TEST(Feeder, RefusesOptionsThatMakeNoSense) {
   EXPECT_THAT(refuse({.batch = 4, .first_step = std::int64_t{1} << 61}), HasSubstr("too large"));
   EXPECT_THAT(refuse({.batch = std::int64_t{1} << 62}), HasSubstr("larger than memory"));
   EXPECT_THAT(refuse({.batch = std::int64_t{1} << 30, .buffers = 1'000'000}),
-              HasSubstr("--multi_device_iterator_max_buffer_size"));
+              HasSubstr("a smaller --batch_size or --multi_device_iterator_max_buffer_size"));
+  EXPECT_THAT(refuse({.batch = std::int64_t{1} << 30,
+                      .buffers = 1'000'000,
+                      .batch_flag = "--eval_batch_size"}),
+              HasSubstr("a smaller --eval_batch_size or "));
 }
 
 }  // namespace

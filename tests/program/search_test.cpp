@@ -49,6 +49,8 @@ TEST(Search, NamesTheFlagOfTheBatchOfAnEvaluation) {
   EXPECT_THAT(found.run.out, StartsWith("Largest eval_batch_size: "));
   EXPECT_THAT(found.run.err, HasSubstr("search: --eval_batch_size="));
   EXPECT_EQ(found.result.at("search").at("flag"), "eval_batch_size");
+  own.erase(own.begin() + 3);
+  EXPECT_THAT(run_program(own).err, HasSubstr("the largest --eval_batch_size that fits is "));
 }
 
 // On the same device, a run with the found size succeeds and a run with the next size is refused.

@@ -105,6 +105,17 @@ TEST(SimulationSection, SaysOnThePageThatTheLargestBatchIsWithoutLms) {
               HasSubstr("<b>2674</b>largest --batch_size that fits without --lms</div>"));
 }
 
+TEST(SimulationSection, NamesTheFlagOfTheBatchOfAnEvaluation) {
+  Json json = simulated_result();
+  json["config"]["eval_batch_size"] = 4;
+  EXPECT_THAT(run_page(json.dump()), HasSubstr("largest --batch_size that fits"));
+  json["mode"] = "evaluation";
+  EXPECT_THAT(run_page(json.dump()),
+              HasSubstr("<b>2674</b>largest --eval_batch_size that fits</div>"));
+  json["config"]["eval_batch_size"] = 0;
+  EXPECT_THAT(run_page(json.dump()), HasSubstr("largest --batch_size that fits"));
+}
+
 TEST(SimulationSection, LeavesTheTitleOfASimulationThatFailed) {
   Json json = simulated_result();
   json.erase("simulation");

@@ -68,6 +68,12 @@ TEST(Job, EvaluatesTheValidationSetInBatchesOfItsOwn) {
   EXPECT_TRUE(run.job.evaluates());
   EXPECT_FALSE(run.job.trains());
   EXPECT_EQ(run.job.eval_length.batches, 100);
+  EXPECT_EQ(run.job.batch_flag(), "--eval_batch_size");
+  EXPECT_EQ(JobOfFlags({"--eval", "--train_dir=."}).job.batch_flag(), "--batch_size");
+  const JobOfFlags beside(
+      {"--eval_during_training_every_n_steps=2", "--batch_size=8", "--eval_batch_size=100"});
+  EXPECT_EQ(beside.job.batch_flag(), "--batch_size");
+  EXPECT_EQ(beside.job.eval_batch_flag(), "--eval_batch_size");
 }
 
 TEST(Job, HasNoEndInStepsWithAMinimumTime) {
