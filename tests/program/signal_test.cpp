@@ -20,6 +20,7 @@ Words long_run(const TemporaryFolder& folder, const Words& more) {
               "--model=alexnet",
               "--batch_size=4",
               "--display_every=1",
+              "--nomeasure_ceilings",
               "--num_batches=1000000",
               "--train_dir=" + (folder / "t"),
               "--result_json=" + (folder / "r.json")};
