@@ -115,7 +115,7 @@ done
     objects+=("build/fuzz/objects/${object%.cpp}.o")
     echo "build ${objects[-1]}: compile $source"
     # These handle text, no raw memory: AddressSanitizer finds their wild pointers, and the checks take half of the time.
-    [[ $object != bench_* ]] || echo "  checks = -fno-sanitize=null,alignment,object-size,vptr,pointer-overflow"
+    [[ $object != bench[_/]* && $object != tests/* ]] || echo "  checks = -fno-sanitize=null,alignment,object-size,vptr,pointer-overflow"
   done
   echo "build build/fuzz/$target/fuzz: link ${objects[*]}"
   echo "  libraries = ${libraries[*]}"
