@@ -174,7 +174,7 @@ class BudgetSearch {
         return;
       }
       const std::size_t over = taken - std::min(taken, budget_);
-      target -= std::clamp(over, target / 200, target / 60);
+      target -= std::clamp(over, target / 200, target / 30);
       latest_ = found.decisions;
       found = find({.device_bytes = target,
                     .work = work() / 4,

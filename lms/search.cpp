@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "lms/decision_changes.h"
+#include "lms/repair_moves.h"
+#include "lms/start_plans.h"
 #include "runtime/linear_congruence.h"
 
 namespace cnn::lms {
@@ -51,11 +53,11 @@ class Searcher {
     if (options_.start != nullptr) {
       Solution start = evaluate(*options_.start);
       if (!start.evaluation.fits && !options_.minimize_memory) {
-        start = repaired(std::move(start));
+        start = repaired(std::move(start), options_.work);
       }
       accept_if_better(std::move(start));
     } else {
-      sweep();
+      try_simple_plans();
     }
     anneal();
     recompute_swapped();
@@ -120,171 +122,176 @@ class Searcher {
     }
   }
 
-  double seconds_to_make(std::uint32_t root) const {
-    double seconds = 0;
-    for (const std::uint32_t maker : problem_.roots[root].makers) {
-      seconds += problem_.nodes[maker].seconds;
-    }
-    return seconds;
-  }
-
-  // Greedy starts: drops the roots with the lowest recompute time per byte, for 33 numbers of them,
-  // and swaps out the oldest of the rest until the plan fits.
-  void sweep() {
-    std::vector<std::uint32_t> order;
-    if (options_.drops) {
-      std::ranges::copy_if(changes_.movable(), std::back_inserter(order),
-                           [&](std::uint32_t r) { return problem_.roots[r].may_drop; });
-    }
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t r) {
-      return seconds_to_make(r) / static_cast<double>(problem_.roots[r].bytes);
-    });
-    constexpr std::size_t prefixes = 32;
-    for (std::size_t p = 0; p <= prefixes; ++p) {
-      TensorDecisions decisions(problem_.roots.size(), TensorDecision::keep);
-      const std::size_t dropped = order.size() * p / prefixes;
-      for (std::size_t i = 0; i < dropped; ++i) {
-        changes_.set(decisions, order[i], TensorDecision::drop);
+  // Tries simple plans, in half of the work.
+  void try_simple_plans() {
+    const StartPlans plans(problem_, changes_);
+    accept_if_better(with_swaps(plans.plan({}, 0)));
+    for (const TensorDecision how :
+         {TensorDecision::drop_often, TensorDecision::drop, TensorDecision::drop_always}) {
+      if (options_.drops && (!leaves_always(how) || changes_.within_pass())) {
+        options_.minimize_memory ? try_all_shares(plans, how) : try_families(plans, how);
       }
-      accept_best_of(decisions);
-      for (TensorDecision& decision : decisions) {
-        decision = decision == TensorDecision::drop ? TensorDecision::drop_often : decision;
-      }
-      accept_best_of(decisions);
-      if (changes_.within_pass()) {
-        for (std::size_t i = 0; i < dropped; ++i) {
-          changes_.set(decisions, order[i], TensorDecision::drop_always);
+    }
+    for (const TensorDecision kind : {TensorDecision::swap_often, TensorDecision::swap_always}) {
+      TensorDecisions decisions = best_.decisions;
+      for (const std::uint32_t r : changes_.movable()) {
+        if (is_swapped(decisions[r])) {
+          changes_.set(decisions, r, kind);
         }
-        accept_best_of(decisions);
+      }
+      accept_if_better(evaluate(std::move(decisions)));
+    }
+  }
+
+  void try_all_shares(const StartPlans& plans, TensorDecision how) {
+    std::vector<std::size_t> spacings = plans.spacings();
+    spacings.push_back(StartPlans::no_checkpoints);
+    for (const std::size_t spacing : spacings) {
+      for (std::size_t share = 0; share <= StartPlans::shares; ++share) {
+        accept_if_better(with_swaps(plans.plan({.how = how, .spacing = spacing}, share)));
       }
     }
   }
 
-  void accept_best_of(const TensorDecisions& decisions) {
-    if (!options_.swaps) {
-      accept_if_better(evaluate(decisions));
+  // Tries the families without checkpoints and with them, the latter from a medium spacing on
+  // towards better ones. The best share to drop differs little from one spacing to the next.
+  void try_families(const StartPlans& plans, TensorDecision how) {
+    constexpr std::size_t wide = 8, medium = 4, narrow = 2;  // first steps from share to share
+    const std::vector<std::size_t> spacings = plans.spacings();
+    std::size_t share = StartPlans::shares / 2;
+    climb(plans, {.how = how}, share, wide, spacings.empty() ? 1 : medium);
+    if (spacings.empty()) {
       return;
     }
-    for (const TensorDecision kind : {TensorDecision::swap, TensorDecision::swap_often}) {
-      accept_if_better(with_swaps(decisions, kind));
-    }
-    if (changes_.within_pass()) {
-      accept_if_better(with_swaps(decisions, TensorDecision::swap_always));
+    std::size_t at = spacings.size() / 2;
+    Evaluation best = climb(plans, {.how = how, .spacing = spacings[at]}, share, wide, 1);
+    for (const bool up : {false, true}) {
+      const std::size_t first = at;
+      while (up ? at + 1 < spacings.size() : at > 0) {
+        const std::size_t next = up ? at + 1 : at - 1;
+        std::size_t near = share;
+        const Evaluation found =
+            climb(plans, {.how = how, .spacing = spacings[next]}, near, narrow, 1);
+        if (!is_better(found, best)) {
+          break;
+        }
+        best = found;
+        share = near;
+        at = next;
+      }
+      if (at != first) {
+        break;
+      }
     }
   }
 
-  // Swaps out the oldest of the kept roots: as few as suffice, as many as the host holds.
-  Solution with_swaps(const TensorDecisions& decisions, TensorDecision kind) {
-    std::vector<std::uint32_t> kept;
+  // Goes from one share of a family's plans to better ones, in steps from the first to the last
+  // size. Returns the evaluation of the best plan.
+  Evaluation climb(const StartPlans& plans, const StartPlans::Family& family, std::size_t& share,
+                   std::size_t step, std::size_t last) {
+    Solution best = with_swaps(plans.plan(family, share));
+    // Goes one way while plans become better. Returns whether the first one did.
+    const auto goes = [&](bool up) {
+      const std::size_t first = share;
+      while (work_ < options_.work / 2 &&
+             (up ? share + step <= StartPlans::shares : share >= step)) {
+        const std::size_t next = up ? share + step : share - step;
+        Solution found = with_swaps(plans.plan(family, next));
+        if (!is_better(found.evaluation, best.evaluation)) {
+          break;
+        }
+        best = std::move(found);
+        share = next;
+      }
+      return share != first;
+    };
+    for (; step >= last; step /= 2) {
+      if (!goes(false)) {
+        goes(true);
+      }
+    }
+    const Evaluation result = best.evaluation;
+    accept_if_better(std::move(best));
+    return result;
+  }
+
+  // Swaps out the oldest of the kept roots: as few as suffice, as many as the host holds. Where all
+  // nearly suffice, it makes other moves too.
+  Solution with_swaps(TensorDecisions decisions) {
+    std::vector<std::uint32_t> swapped;
     std::size_t bytes = 0;
     for (const std::uint32_t r : changes_.movable()) {
       const std::size_t more = problem_.roots[r].bytes;
-      if (decisions[r] == TensorDecision::keep && problem_.roots[r].may_swap &&
+      if (options_.swaps && decisions[r] == TensorDecision::keep && problem_.roots[r].may_swap &&
           more <= options_.host_bytes - bytes) {
         bytes += more;
-        kept.push_back(r);
+        swapped.push_back(r);
+        changes_.set(decisions, r, TensorDecision::swap);
       }
     }
-    const auto swapped = [&](std::size_t count) {
-      TensorDecisions more = decisions;
-      for (std::size_t i = 0; i < count; ++i) {
-        changes_.set(more, kept[i], kind);
-      }
-      return evaluate(std::move(more));
-    };
-    Solution least = swapped(kept.size());
-    std::size_t low = 0, high = kept.size();  // high fits if any value does
-    while (low < high && least.evaluation.fits) {
+    Solution best = evaluate(std::move(decisions));
+    constexpr double nearly = 1.4;  // peak by budget
+    if (!best.evaluation.fits && !options_.minimize_memory &&
+        static_cast<double>(best.evaluation.peak) <
+            nearly * static_cast<double>(options_.device_bytes)) {
+      constexpr std::size_t plans = 60;
+      best = repaired(std::move(best), work_ + plans * problem_.steps.size());
+    }
+    return best.evaluation.fits ? with_fewest_swaps(std::move(best), swapped) : best;
+  }
+
+  // Keeps as many of the swapped roots as fit, the last ones first.
+  Solution with_fewest_swaps(Solution best, const std::vector<std::uint32_t>& swapped) {
+    const TensorDecisions all = best.decisions;
+    std::size_t low = 0, high = swapped.size();  // high fits
+    while (low < high) {
       const std::size_t middle = (low + high) / 2;
-      Solution found = swapped(middle);
+      TensorDecisions fewer = all;
+      for (std::size_t i = middle; i < swapped.size(); ++i) {
+        if (is_swapped(fewer[swapped[i]])) {
+          fewer[swapped[i]] = TensorDecision::keep;
+        }
+      }
+      Solution found = evaluate(std::move(fewer));
       if (found.evaluation.fits) {
         high = middle;
-        if (is_better(found.evaluation, least.evaluation)) {
-          least = std::move(found);
+        if (is_better(found.evaluation, best.evaluation)) {
+          best = std::move(found);
         }
       } else {
         low = middle + 1;
       }
     }
-    return least;
-  }
-
-  // A greedy move that frees bytes in the steps above the budget; its price is in seconds per byte.
-  struct Move {
-    double price = 0;
-    std::uint32_t root = 0;
-    TensorDecision decision = TensorDecision::keep;
-    bool operator<(const Move& other) const { return price > other.price; }
-  };
-
-  // Returns the moves that change these decisions.
-  std::vector<Move> moves_from(TensorDecisions decisions) const {
-    std::vector<Move> moves;
-    for (const std::uint32_t root : changes_.movable()) {
-      const TensorDecision before = decisions[root];
-      for (const TensorDecision decision :
-           {TensorDecision::drop, TensorDecision::drop_often, TensorDecision::swap,
-            TensorDecision::swap_often, TensorDecision::drop_always, TensorDecision::swap_always}) {
-        if (leaves_always(decision) && !changes_.within_pass()) {
-          continue;
-        }
-        changes_.set(decisions, root, decision);
-        if (decisions[root] != before) {
-          moves.push_back({.root = root, .decision = decision});
-        }
-      }
-      decisions[root] = before;
-    }
-    return moves;
-  }
-
-  // Returns, by root, the bytes that it holds during steps of the latest evaluation that are above
-  // the budget, summed over these steps. It counts no step that begins or ends an interval of the
-  // root, since that uses it: the move of a root without such bytes frees nothing there.
-  std::vector<double> bytes_above_budget() const {
-    const std::vector<std::size_t>& bytes = evaluator_.bytes();
-    std::vector<std::uint32_t> above{0};  // the number of such steps before each step
-    for (const std::size_t live : bytes) {
-      above.push_back(above.back() + (live > options_.device_bytes ? 1 : 0));
-    }
-    std::vector<double> held(problem_.roots.size());
-    for (const LiveInterval& one : expanded_->intervals) {
-      if (one.first + 1 < one.last) {
-        held[one.root] += static_cast<double>(problem_.roots[one.root].bytes) *
-                          (above[one.last] - above[one.first + 1]);
-      }
-    }
-    return held;
+    return best;
   }
 
   // Returns the moves to try first: all of them, or where their prices would take all of the work,
   // in half of it those of the roots that hold most bytes above the budget.
-  std::vector<Move> useful_moves(const Solution& start) const {
-    std::vector<Move> moves = moves_from(start.decisions);
-    const std::size_t left = options_.work - std::min(options_.work, work_);
+  std::vector<RepairMove> useful_moves(const Solution& start, std::size_t until) const {
+    std::vector<RepairMove> moves = repair_moves(changes_, start.decisions);
+    const std::size_t left = until - std::min(until, work_);
     const std::size_t most = left / std::max<std::size_t>(1, expanded_->steps.size());
     if (moves.size() >= most) {
-      const std::vector<double> held = bytes_above_budget();
-      std::erase_if(moves, [&](const Move& move) { return held[move.root] <= 0; });
-      std::ranges::stable_sort(moves, std::greater<>(),
-                               [&](const Move& move) { return held[move.root]; });
-      moves.resize(std::min(moves.size(), most / 2));
+      keep_most_useful(
+          moves,
+          bytes_above_budget(problem_, *expanded_, evaluator_.bytes(), options_.device_bytes),
+          most / 2);
     }
     return moves;
   }
 
-  // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with earlier
-  // moves: each is recomputed before its move is made.
-  Solution repaired(Solution start) {
+  // Makes moves, the cheapest first, until the plan fits, none helps or so much work is done.
+  // Prices change with earlier moves: each is recomputed before its move is made.
+  Solution repaired(Solution start, std::size_t until) {
     Solution current = weighed(std::move(start.decisions));
-    std::priority_queue<Move> moves;
-    const std::vector<Move> useful = useful_moves(current);
+    std::priority_queue<RepairMove> moves;
+    const std::vector<RepairMove> useful = useful_moves(current, until);
     expander_.rebase(current.decisions);
-    for (const Move& move : useful) {
+    for (const RepairMove& move : useful) {
       push_move(moves, price_of(move, current).first);
     }
-    while (!current.evaluation.fits && !moves.empty() && work_ < options_.work) {
-      const Move move = moves.top();
+    while (!current.evaluation.fits && !moves.empty() && work_ < until) {
+      const RepairMove move = moves.top();
       moves.pop();
       auto [again, next] = price_of(move, current);
       if (!moves.empty() && again.price > moves.top().price) {
@@ -297,14 +304,14 @@ class Searcher {
     return evaluate(std::move(current.decisions));
   }
 
-  static void push_move(std::priority_queue<Move>& moves, const Move& move) {
+  static void push_move(std::priority_queue<RepairMove>& moves, const RepairMove& move) {
     if (move.price < never) {
       moves.push(move);
     }
   }
 
   // Returns the move with its price, and the resulting solution.
-  std::pair<Move, Solution> price_of(Move move, const Solution& current) {
+  std::pair<RepairMove, Solution> price_of(RepairMove move, const Solution& current) {
     move.price = never;
     TensorDecisions decisions = current.decisions;
     changes_.set(decisions, move.root, move.decision);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -75,6 +76,33 @@ inline Problem uniform_chain(int layers) {
   }
   result.graph->output("gradient", last);
   result.finish(static_cast<std::size_t>(layers));
+  return result;
+}
+
+// Returns a residual chain: each block makes two maps, in 4 seconds and in 2, and adds the second
+// one to its input in 1, as ResNet does. All maps are stashed and have one unit.
+inline Problem residual_chain(int blocks) {
+  Problem result;
+  std::vector<Value> stash;
+  const auto add = [&](std::initializer_list<Value> from, double seconds) {
+    stash.push_back(emit(Opaque({units(1)}), from));
+    result.add_cost(seconds);
+    return stash.back();
+  };
+  Value last = add({result.graph->state("w", units(0), {}, false)}, 1);
+  for (int b = 0; b < blocks; ++b) {
+    const Value inside = add({add({last}, 4)}, 2);
+    last = add({inside, last}, 1);
+  }
+  const std::size_t forward = stash.size();
+  while (!stash.empty()) {
+    last = emit(Opaque({units(0)}), {stash.back(), last});
+    result.add_cost(2);
+    stash.pop_back();
+  }
+  result.graph->output("gradient", last);
+  result.finish(forward);
+  result.limit(0, 1, 1);
   return result;
 }
 

@@ -60,6 +60,18 @@ TEST(Search, RecomputesWhereNothingMayBeSwapped) {
   EXPECT_GT(found.evaluation.seconds, 30);
 }
 
+// 97 maps in 20 units: six checkpoints and the maps of the blocks between two of them. Without
+// checkpoints the sums of all blocks would be recomputed at once.
+TEST(Search, KeepsCheckpointsOfAResidualChain) {
+  const PlanningProblem problem = planning_problem(tests::residual_chain(32).request());
+  const Solution found =
+      search(problem, {.device_bytes = 20 * unit, .swaps = false, .work = 100'000});
+  EXPECT_TRUE(found.evaluation.fits);
+  const double forward = 1 + 32 * 7, backward = 97 * 2;
+  EXPECT_LE(found.evaluation.seconds, 2.5 * forward + backward)
+      << "annealing alone comes to 5.2 in this work";
+}
+
 TEST(Search, SwapsNoMoreThanTheHostHolds) {
   const Solution found = search(
       chain_of_ten(1, 1), {.device_bytes = 4 * unit, .host_bytes = 2 * unit, .work = 200'000});

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lms/decision_changes.h"
+#include "lms/expanded_schedule.h"
+#include "lms/planning_problem.h"
+
+namespace cnn::lms {
+
+// Returns the roots at which the forward pass is narrowest, in its order: once such a root is
+// written, the rest of the pass reads no other activation from before, or only small ones. In a
+// residual network they are the outputs of the blocks.
+std::vector<std::uint32_t> narrow_roots(const PlanningProblem& problem);
+
+// Simple plans without swaps, from which a search starts. A plan that recomputes needs checkpoints:
+// a chain of dropped tensors is recomputed as a whole, so all of it must be there at once. The
+// plans of a family keep narrow roots as checkpoints, the same bytes apart, and drop those between;
+// they differ in the share of the other roots that they drop, those with the least recompute time
+// per byte first.
+class StartPlans {
+ public:
+  static constexpr std::size_t shares = 32;  // parts of all roots: the unit of a share
+  // The spacing of a family whose dropped roots include the narrow ones, without checkpoints.
+  static constexpr std::size_t no_checkpoints = 0;
+
+  struct Family {
+    TensorDecision how = TensorDecision::drop_often;  // of dropped roots that are not narrow
+    std::size_t spacing = no_checkpoints;             // bytes of narrow roots for one checkpoint
+  };
+
+  // Both must outlive it.
+  StartPlans(const PlanningProblem& problem, const DecisionChanges& changes);
+
+  // Returns the spacings worth trying, descending; none where the pass is nowhere narrow.
+  std::vector<std::size_t> spacings() const;
+  // share: 0 to shares.
+  TensorDecisions plan(const Family& family, std::size_t share) const;
+
+ private:
+  const PlanningProblem& problem_;
+  const DecisionChanges& changes_;
+  std::vector<std::uint32_t> narrow_;        // movable roots that can be recomputed
+  std::vector<std::uint32_t> others_, all_;  // by recompute time per byte, ascending
+};
+
+}  // namespace cnn::lms
