@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
+
+#include "lms/narrow_roots.h"
 
 namespace cnn::lms {
 namespace {
@@ -37,6 +40,9 @@ DecisionChanges::DecisionChanges(const PlanningProblem& problem, const Limits& l
       within_pass_ = within_pass_ || root.may_leave_often;
     }
   }
+  std::ranges::copy_if(narrow_roots(problem), std::back_inserter(narrow_), [&](std::uint32_t r) {
+    return drops_ && is_movable(r) && problem.roots[r].may_drop;
+  });
 }
 
 void DecisionChanges::set(TensorDecisions& decisions, std::uint32_t root,
@@ -75,6 +81,10 @@ TensorDecisions DecisionChanges::with_sources(TensorDecisions decisions, std::ui
 }
 
 TensorDecisions DecisionChanges::exchanged(TensorDecisions decisions) {
+  constexpr std::size_t checkpoints = 8;  // one change in so many
+  if (narrow_.size() > 1 && random_.next() % checkpoints == 0) {
+    return with_other_checkpoints(std::move(decisions));
+  }
   constexpr std::size_t all = 20, exchanges = 8, others = 2;
   const std::size_t kind = random_.next() % all;
   const std::uint32_t moved = any(decisions, true);
@@ -86,6 +96,36 @@ TensorDecisions DecisionChanges::exchanged(TensorDecisions decisions) {
     set(decisions, moved, random_.next() % 2 == 0 ? TensorDecision::keep : any_decision());
   } else {
     return changed(std::move(decisions));
+  }
+  return decisions;
+}
+
+// Moves a checkpoint to its neighbour, adds or removes one, or changes how the tensors of some
+// blocks are recomputed: each of their changes alone would be worse.
+TensorDecisions DecisionChanges::with_other_checkpoints(TensorDecisions decisions) {
+  constexpr std::size_t kinds = 3, most_blocks = 4;
+  const std::size_t kind = random_.next() % kinds;
+  const std::size_t at = random_.next() % (narrow_.size() - 1);
+  const std::uint32_t root = narrow_[at], next = narrow_[at + 1];
+  if (kind == 0) {
+    const TensorDecision moved = decisions[root];
+    set(decisions, root, decisions[next]);
+    set(decisions, next, moved);
+  } else if (kind == 1) {
+    const TensorDecision left =
+        random_.next() % 2 == 0 ? TensorDecision::keep : TensorDecision::swap;
+    set(decisions, root, is_dropped(decisions[root]) ? left : TensorDecision::drop);
+  } else {
+    const TensorDecision how =
+        random_.next() % 2 == 0 ? TensorDecision::drop : TensorDecision::drop_often;
+    const std::size_t end = std::min(at + 1 + random_.next() % most_blocks, narrow_.size() - 1);
+    for (std::size_t block = at; block < end; ++block) {
+      for (std::uint32_t r = narrow_[block] + 1; r < narrow_[block + 1]; ++r) {
+        if (is_movable(r) && is_dropped(decisions[r])) {
+          set(decisions, r, how);
+        }
+      }
+    }
   }
   return decisions;
 }

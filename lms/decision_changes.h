@@ -37,7 +37,7 @@ class DecisionChanges {
   // Below, something must be movable.
 
   // Changes a plan that fits: mostly exchanges one move for another, as almost all other changes
-  // are slower or do not fit.
+  // are slower or do not fit. Sometimes changes checkpoints.
   TensorDecisions exchanged(TensorDecisions decisions);
   // Changes some near roots in the same way.
   TensorDecisions changed(TensorDecisions decisions);
@@ -45,12 +45,14 @@ class DecisionChanges {
   LinearCongruence& random() { return random_; }
 
  private:
+  TensorDecisions with_other_checkpoints(TensorDecisions decisions);
   std::uint32_t any(const TensorDecisions& decisions, bool moves);
 
   const PlanningProblem& problem_;
   bool swaps_, drops_;
   std::vector<std::uint32_t> movable_;    // roots
   std::vector<std::uint8_t> is_movable_;  // by root
+  std::vector<std::uint32_t> narrow_;  // movable roots that can be recomputed, see narrow_roots.h
   bool within_pass_ = false;
   LinearCongruence random_;
 };

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
+
+#include "lms/narrow_roots.h"
 
 namespace cnn::lms {
 namespace {
@@ -15,53 +16,7 @@ double seconds_to_make(const PlanningProblem& problem, std::uint32_t root) {
   return seconds;
 }
 
-// The steps of the forward pass between which a root is there for later steps of that pass.
-struct Span {
-  std::size_t written = 0, read = 0;
-};
-
-std::vector<Span> forward_spans(const PlanningProblem& problem) {
-  std::vector<Span> spans(problem.roots.size());
-  for (std::size_t s = 0; s < problem.backward; ++s) {
-    if (problem.steps[s].kind != StepKind::compute) {
-      continue;
-    }
-    const ProblemNode& node = problem.nodes[problem.steps[s].id];
-    for (const std::uint32_t root : node.writes) {
-      spans[root].written = s;
-    }
-    for (const std::uint32_t root : node.reads) {
-      spans[root].read = s;
-    }
-  }
-  return spans;
-}
-
 }  // namespace
-
-std::vector<std::uint32_t> narrow_roots(const PlanningProblem& problem) {
-  const std::vector<Span> spans = forward_spans(problem);
-  // By step: bytes after it for later steps of the pass; first as changes.
-  std::vector<std::int64_t> bytes(problem.backward + 1);
-  for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
-    if (!problem.roots[r].is_input && spans[r].read > spans[r].written) {
-      bytes[spans[r].written] += static_cast<std::int64_t>(problem.roots[r].bytes);
-      bytes[spans[r].read] -= static_cast<std::int64_t>(problem.roots[r].bytes);
-    }
-  }
-  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
-  constexpr std::int64_t small_share = 10;  // what else is there has at most a tenth of the bytes
-  std::vector<std::uint32_t> narrow;
-  for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
-    const auto own = static_cast<std::int64_t>(problem.roots[r].bytes);
-    if (!problem.roots[r].is_input && own > 0 && spans[r].read > spans[r].written &&
-        bytes[spans[r].written] <= own + own / small_share) {
-      narrow.push_back(r);
-    }
-  }
-  std::ranges::stable_sort(narrow, {}, [&](std::uint32_t r) { return spans[r].written; });
-  return narrow;
-}
 
 StartPlans::StartPlans(const PlanningProblem& problem, const DecisionChanges& changes)
     : problem_(problem), changes_(changes) {

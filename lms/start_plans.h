@@ -10,11 +10,6 @@
 
 namespace cnn::lms {
 
-// Returns the roots at which the forward pass is narrowest, in its order: once such a root is
-// written, the rest of the pass reads no other activation from before, or only small ones. In a
-// residual network they are the outputs of the blocks.
-std::vector<std::uint32_t> narrow_roots(const PlanningProblem& problem);
-
 // Simple plans without swaps, from which a search starts. A plan that recomputes needs checkpoints:
 // a chain of dropped tensors is recomputed as a whole, so all of it must be there at once. The
 // plans of a family keep narrow roots as checkpoints, the same bytes apart, and drop those between;

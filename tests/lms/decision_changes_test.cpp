@@ -1,9 +1,13 @@
 #include "lms/decision_changes.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "lms/narrow_roots.h"
+#include "tests/lms/problem.h"
 #include "tests/lms/step_case.h"
 
 namespace cnn::lms {
@@ -58,6 +62,45 @@ TEST(DecisionChanges, FreeWhatIsRecomputedForARoot) {
   const TensorDecisions changed = changes.with_sources(decisions, b, TensorDecision::drop_early);
   EXPECT_EQ(changed[a], TensorDecision::drop_often);
   EXPECT_EQ(changed[b], TensorDecision::drop_early);
+}
+
+// Changes one plan of a residual chain many times: its narrow roots but one in four are dropped,
+// and all that lies between them.
+TEST(DecisionChanges, ChangeCheckpointsAndWholeBlocks) {
+  const PlanningProblem problem = planning_problem(tests::residual_chain(16).request());
+  const std::vector<std::uint32_t> narrow = narrow_roots(problem);
+  DecisionChanges changes(problem, {});
+  TensorDecisions plan(problem.roots.size(), TensorDecision::keep);
+  for (const std::uint32_t r : changes.movable()) {
+    changes.set(plan, r, TensorDecision::drop);
+  }
+  for (std::size_t i = 3; i < narrow.size(); i += 4) {
+    plan[narrow[i]] = TensorDecision::keep;
+  }
+  std::size_t moved = 0, blocks = 0;
+  for (int attempt = 0; attempt < 2000; ++attempt) {
+    const TensorDecisions now = changes.exchanged(plan);
+    std::vector<std::uint32_t> differing;
+    for (std::uint32_t r = 0; r < now.size(); ++r) {
+      if (now[r] != plan[r]) {
+        differing.push_back(r);
+      }
+    }
+    const bool is_pair = differing.size() == 2 && now[differing[0]] == plan[differing[1]] &&
+                         now[differing[1]] == plan[differing[0]];
+    const auto first = std::ranges::find(narrow, differing.empty() ? 0 : differing.front());
+    moved += is_pair && first + 1 < narrow.end() && *(first + 1) == differing[1] ? 1 : 0;
+    blocks += differing.size() == 8 &&
+                      std::ranges::all_of(differing,
+                                          [&](std::uint32_t r) {
+                                            return now[r] == TensorDecision::drop_often &&
+                                                   !std::ranges::binary_search(narrow, r);
+                                          })
+                  ? 1
+                  : 0;
+  }
+  EXPECT_GT(moved, 10U) << "checkpoints that moved to their neighbours";
+  EXPECT_GT(blocks, 0U) << "four blocks whose tensors are all recomputed in another way";
 }
 
 TEST(DecisionChanges, LeaveFixedRootsAsTheyAre) {

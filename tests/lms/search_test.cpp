@@ -68,7 +68,7 @@ TEST(Search, KeepsCheckpointsOfAResidualChain) {
       search(problem, {.device_bytes = 20 * unit, .swaps = false, .work = 100'000});
   EXPECT_TRUE(found.evaluation.fits);
   const double forward = 1 + 32 * 7, backward = 97 * 2;
-  EXPECT_LE(found.evaluation.seconds, 2.5 * forward + backward)
+  EXPECT_LE(found.evaluation.seconds, 3 * forward + backward)
       << "annealing alone comes to 5.2 in this work";
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lms/decision_changes.h"
+#include "lms/narrow_roots.h"
 #include "lms/planning_problem.h"
 #include "tests/lms/problem.h"
 
@@ -40,20 +41,6 @@ class StartPlansTest : public ::testing::Test {
   StartPlans plans{problem, changes};
   std::vector<std::uint32_t> narrow = narrow_roots(problem);
 };
-
-TEST_F(StartPlansTest, FindTheOutputsOfResidualBlocks) {
-  ASSERT_EQ(narrow.size(), blocks) << "the last output is read by the backward pass alone";
-  for (const std::uint32_t r : narrow) {
-    ASSERT_EQ(problem.roots[r].makers.size(), 1U);
-    EXPECT_EQ(problem.nodes[problem.roots[r].makers.front()].seconds, 1) << "a sum, or the stem";
-  }
-  EXPECT_TRUE(std::ranges::is_sorted(narrow));
-}
-
-TEST_F(StartPlansTest, FindAllMapsOfAChainNarrow) {
-  tests::Problem chain = tests::uniform_chain(5);
-  EXPECT_EQ(narrow_roots(planning_problem(chain.request())).size(), 4U);
-}
 
 TEST_F(StartPlansTest, KeepCheckpointsAtEqualDistances) {
   const TensorDecisions decisions =
