@@ -64,15 +64,18 @@ void DecisionChanges::set(TensorDecisions& decisions, std::uint32_t root,
 TensorDecisions DecisionChanges::with_sources(TensorDecisions decisions, std::uint32_t root,
                                               TensorDecision how) const {
   set(decisions, root, how);
-  std::vector<std::uint32_t> open{root};
+  std::vector<std::uint32_t> open{root}, seen;
   while (!open.empty()) {
     const std::uint32_t made = open.back();
     open.pop_back();
     for (const std::uint32_t maker : problem_.roots[made].makers) {
       for (const std::uint32_t source : problem_.nodes[maker].reads) {
-        if (decisions[source] == TensorDecision::drop) {
+        if ((decisions[source] == TensorDecision::drop ||
+             decisions[source] == TensorDecision::drop_often) &&
+            std::ranges::find(seen, source) == seen.end()) {
           set(decisions, source, TensorDecision::drop_often);
           open.push_back(source);
+          seen.push_back(source);
         }
       }
     }

@@ -64,6 +64,22 @@ TEST(DecisionChanges, FreeWhatIsRecomputedForARoot) {
   EXPECT_EQ(changed[b], TensorDecision::drop_early);
 }
 
+// The source of a root that is freed at once may itself have one that is not.
+TEST(DecisionChanges, FreeTheSourcesOfSources) {
+  tests::Problem chain = tests::uniform_chain(4);
+  const PlanningProblem problem = planning_problem(chain.request());
+  const DecisionChanges changes(problem, {});
+  const std::vector<std::uint32_t>& maps = changes.movable();
+  ASSERT_GE(maps.size(), 3U);
+  using enum TensorDecision;
+  TensorDecisions decisions(problem.roots.size(), keep);
+  decisions[maps[0]] = drop;
+  decisions[maps[1]] = drop_often;
+  const TensorDecisions changed = changes.with_sources(decisions, maps[2], drop);
+  EXPECT_EQ(changed[maps[1]], drop_often);
+  EXPECT_EQ(changed[maps[0]], drop_often);
+}
+
 // Changes one plan of a residual chain many times: its narrow roots but one in four are dropped,
 // and all that lies between them.
 TEST(DecisionChanges, ChangeCheckpointsAndWholeBlocks) {
