@@ -120,12 +120,16 @@ void Evaluator::merge_returns(const ExpandedSchedule& expanded) {
 }
 
 // Moves each swap-in as far towards the start of its pass as memory up to its use permits, and
-// never before the previous swap-in.
+// never before the previous swap-in. Nor before the fetch of an input, which is in the same lane:
+// it would wait until all of the swap-in is there.
 void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
-  std::uint32_t least = 0;
+  std::uint32_t least = 0, step = 0;
   for (PlacedSwapIn& one : swap_ins_) {
     const LiveInterval& interval = expanded.intervals[one.interval];
     const std::size_t bytes = bytes_of(interval);
+    for (; step < interval.first; ++step) {
+      least = expanded.steps[step].kind == StepKind::fetch ? std::max(least, step + 1) : least;
+    }
     if (interval.first >= expanded.backward) {
       least = std::max(least, static_cast<std::uint32_t>(expanded.backward));
     }
@@ -163,8 +167,35 @@ void Evaluator::free_for(std::uint32_t step, std::size_t room,
       swap_out.freed_for_step = step;
     }
     waits_until_ = departed_[freed_];
-    pending_ -= pending_bytes_[freed_];
-    ++freed_;
+    free_next();
+  }
+}
+
+// Frees the oldest swap-out that is not free yet.
+void Evaluator::free_next() {
+  pending_ -= pending_bytes_[freed_];
+  promised_ += pending_bytes_[freed_];
+  ++freed_;
+}
+
+// Returns the time from which on a step has its bytes, `now` or later. A swap-in takes over bytes
+// of the swap-outs that it waits for; what it leaves of them is free once these have ended, and the
+// lane of compute steps does not wait for that by itself. room: bytes beside those of the step and
+// of all swap-ins up to it, of which the last one is before `swap_in`.
+double Evaluator::leftovers_until(const ExpandedSchedule& expanded, std::size_t room,
+                                  std::uint32_t swap_in, double now) {
+  for (;;) {
+    for (; ended_ < freed_ && departed_[ended_] <= now; ++ended_) {
+      promised_ -= pending_bytes_[ended_];
+    }
+    for (; in_place_ < swap_in && begun_[in_place_] <= now; ++in_place_) {
+      awaiting_ -= bytes_of(expanded.intervals[swap_ins_[in_place_].interval]);
+    }
+    const std::size_t left = promised_ - std::min(promised_, awaiting_);
+    if (ended_ == freed_ || pending_ + left <= room) {
+      return now;
+    }
+    now = departed_[ended_];
   }
 }
 
@@ -180,6 +211,8 @@ void Evaluator::start_lanes(const ExpandedSchedule& expanded) {
   }
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;
+  ended_ = promised_ = awaiting_ = 0;
+  in_place_ = 0;
   in_ = 0;
   disk_.start(pending_bytes_);
 }
@@ -203,6 +236,7 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
     }
     free_for(s, room, std::nullopt);
     compute = std::max({compute, ready_[s], waits_until_});
+    compute = leftovers_until(expanded, room, next_return, compute);
     starts_[s] = compute;
     if (expanded.steps[s].kind == StepKind::compute) {
       compute += node_seconds_[expanded.steps[s].id];
@@ -244,12 +278,13 @@ void Evaluator::begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r,
     // on.
     const auto own = static_cast<std::size_t>(left);
     start = std::max({start, departed_[own], disk_.back(own)});
-    for (; freed_ <= own; ++freed_) {
+    while (freed_ <= own) {
       swap_outs_[freed_].freed_for_swap_in = r;
-      pending_ -= pending_bytes_[freed_];
+      free_next();
     }
   }
   begun_[r] = start;
+  awaiting_ += bytes_of(expanded.intervals[one.interval]);
   in_ = start + swap_in_seconds_[expanded.intervals[one.interval].root];
   if (left >= 0) {
     disk_.returned(static_cast<std::size_t>(left), in_);
@@ -294,12 +329,21 @@ void Evaluator::tighten(const ExpandedSchedule& expanded, double slack) {
 // A swap-in that waits for swap-outs takes over their bytes only then. No step may use these bytes
 // before: it would have to wait as well.
 void Evaluator::await_swap_outs(const ExpandedSchedule& expanded) {
+  std::vector<double> free_at = begun_;  // by swap-in
+  for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
+    if (const auto by = swap_outs_[d].freed_for_swap_in) {
+      free_at[*by] = std::min(begun_[*by], departed_[d]);  // of its last swap-out
+    }
+  }
+  std::uint32_t least = 0;  // the position of the one before, which it must not pass
   for (std::size_t r = 0; r < swap_ins_.size(); ++r) {
     PlacedSwapIn& one = swap_ins_[r];
     const std::uint32_t use = expanded.intervals[one.interval].first;
-    while (one.position < use && ends_[one.position] <= begun_[r]) {
+    one.position = std::max(one.position, least);
+    while (one.position < use && ends_[one.position] <= free_at[r]) {
       ++one.position;
     }
+    least = one.position;
   }
 }
 

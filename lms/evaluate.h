@@ -74,7 +74,10 @@ class Evaluator {
   void run_lanes(const ExpandedSchedule& expanded);
   void free_for(std::uint32_t step, std::size_t room, std::optional<std::uint32_t> for_swap_in);
   void begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r, std::size_t room);
+  void free_next();
   double free_until(std::size_t room) const;
+  double leftovers_until(const ExpandedSchedule& expanded, std::size_t room, std::uint32_t swap_in,
+                         double now);
   // Returns the bytes that copies may fill at a step.
   std::size_t limit(std::size_t step) const {
     return reserved_.empty() ? device_bytes_
@@ -104,6 +107,10 @@ class Evaluator {
   std::size_t freed_ = 0;                   // swap-outs whose bytes are free
   std::size_t started_ = 0;                 // swap-outs after a step that has run
   std::size_t pending_ = 0;                 // bytes of started swap-outs that are not freed
+  std::size_t ended_ = 0;                   // swap-outs that have ended before a step that has run
+  std::size_t promised_ = 0;                // bytes of freed swap-outs that have not ended then
+  std::uint32_t in_place_ = 0;              // swap-ins that have begun before such a step
+  std::size_t awaiting_ = 0;                // bytes of placed swap-ins that have not begun then
   double waits_until_ = 0;
   double in_ = 0;  // time at which the swap-in lane is free
   DiskLane disk_;

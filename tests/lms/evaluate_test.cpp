@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -114,6 +115,75 @@ TEST_F(ChainEvaluation, TightensSwapsWithoutMakingTheStepLonger) {
   evaluate(3, {0}).tighten(expanded(), 2);
   EXPECT_EQ(evaluator.swap_ins().front().position, 5U)
       << "with two seconds of slack it stays at step 5";
+}
+
+// A step whose nodes are added one by one, each of one second unless said otherwise.
+class BuiltStep {
+ public:
+  Value add(std::int64_t size, std::initializer_list<Value> from, double seconds = 1) {
+    step_.add_cost(seconds);
+    return emit(tests::Opaque({tests::units(size)}), from);
+  }
+  Value start() { return step_.graph->state("w", tests::units(0), {}, false); }
+  Value input() { return step_.graph->input("labels", tests::units(1)); }
+
+  // Evaluates the step, whose last node makes `gradient`, with these tensors swapped.
+  const Evaluation& evaluate(Value gradient, std::size_t forward_nodes, std::size_t device_units,
+                             double out, double in, std::initializer_list<Value> swapped) {
+    step_.graph->output("gradient", gradient);
+    step_.finish(forward_nodes);
+    step_.limit(0, out, in);
+    problem_ = planning_problem(step_.request());
+    TensorDecisions decisions(problem_.roots.size(), TensorDecision::keep);
+    for (std::size_t r = 0; r < problem_.roots.size(); ++r) {
+      for (const Value value : swapped) {
+        decisions[r] = problem_.roots[r].tensor == value.id ? TensorDecision::swap : decisions[r];
+      }
+    }
+    expander_.emplace(problem_);
+    expanded_ = &expander_->expand(decisions);
+    evaluator_.emplace(problem_, device_units * unit);
+    return evaluator_->evaluate(*expanded_);
+  }
+  const ExpandedSchedule& expanded() const { return *expanded_; }
+  const Evaluator& evaluator() const { return *evaluator_; }
+
+ private:
+  tests::Problem step_;
+  PlanningProblem problem_;
+  std::optional<ScheduleExpander> expander_;
+  const ExpandedSchedule* expanded_ = nullptr;
+  std::optional<Evaluator> evaluator_;
+};
+
+// Maps of two and four units leave from 1 to 6 s and from there to 16 s. The first one returns to
+// bytes of the second one, which leaves two of its units to step 5. That step takes 20 s, and then
+// steps 6 and 7 and four seconds of copy follow.
+TEST(EvaluatedCopies, LeaveBytesToAStepOnceTheyHaveEnded) {
+  BuiltStep step;
+  const Value small = step.add(2, {step.start()});
+  const Value large = step.add(4, {small});
+  const Value third = step.add(1, {step.add(0, {large})});
+  const Value wide = step.add(3, {step.add(0, {third}), third}, 20);
+  const Value sixth = step.add(0, {wide, small});
+  const Evaluation& found =
+      step.evaluate(step.add(0, {sixth, large}), 3, 6, 0.4, 1, {small, large});
+  EXPECT_TRUE(found.fits);
+  EXPECT_DOUBLE_EQ(found.seconds, 16 + 20 + 1 + 4 + 1);
+}
+
+// Both are in one lane, and the step that reads the input would wait until all of the map is back.
+TEST(EvaluatedCopies, BeginAfterTheFetchOfAnInput) {
+  BuiltStep step;
+  const Value map = step.add(2, {step.start()});
+  const Value loss = step.add(0, {step.add(0, {map})});
+  const Value first = step.add(0, {loss});
+  const Value second = step.add(0, {first, step.input()});
+  step.evaluate(step.add(0, {second, map}), 3, 3, 1, 1, {map});
+  ASSERT_EQ(step.evaluator().swap_ins().size(), 1U);
+  const std::uint32_t position = step.evaluator().swap_ins().front().position;
+  ASSERT_GT(position, 0U);
+  EXPECT_EQ(step.expanded().steps[position - 1].kind, StepKind::fetch);
 }
 
 // All bytes of step 5 are reserved there: the copy back, which would begin at 6 s, waits until that
