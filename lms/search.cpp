@@ -143,11 +143,13 @@ class Searcher {
     }
   }
 
+  // Tries all plans of all families: for the smallest peak each is evaluated once, with all swaps.
   void try_all_shares(const StartPlans& plans, TensorDecision how) {
     std::vector<std::size_t> spacings = plans.spacings();
     spacings.push_back(StartPlans::no_checkpoints);
     for (const std::size_t spacing : spacings) {
-      for (std::size_t share = 0; share <= StartPlans::shares; ++share) {
+      for (std::size_t share = 0; share <= StartPlans::shares && work_ < options_.work / 2;
+           ++share) {
         accept_if_better(with_swaps(plans.plan({.how = how, .spacing = spacing}, share)));
       }
     }

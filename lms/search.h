@@ -61,7 +61,7 @@ struct Solution {
   Evaluation evaluation;
 };
 
-// Returns the best solution that simulated annealing finds, from one given or from greedy starts. A
+// Returns the best solution that simulated annealing finds, from one given or from simple plans. A
 // function of its arguments alone: the random numbers are the same in every call. Throws
 // PlanningStopped when options.stopped says so, and SearchOvertaken when options.rival wins.
 Solution search(const PlanningProblem& problem, const SearchOptions& options);

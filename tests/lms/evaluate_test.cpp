@@ -120,6 +120,9 @@ TEST_F(ChainEvaluation, TightensSwapsWithoutMakingTheStepLonger) {
 // A step whose nodes are added one by one, each of one second unless said otherwise.
 class BuiltStep {
  public:
+  // In units per second, as Problem::limit().
+  BuiltStep(double out, double in) : out_(out), in_(in) {}
+
   Value add(std::int64_t size, std::initializer_list<Value> from, double seconds = 1) {
     step_.add_cost(seconds);
     return emit(tests::Opaque({tests::units(size)}), from);
@@ -129,10 +132,10 @@ class BuiltStep {
 
   // Evaluates the step, whose last node makes `gradient`, with these tensors swapped.
   const Evaluation& evaluate(Value gradient, std::size_t forward_nodes, std::size_t device_units,
-                             double out, double in, std::initializer_list<Value> swapped) {
+                             std::initializer_list<Value> swapped) {
     step_.graph->output("gradient", gradient);
     step_.finish(forward_nodes);
-    step_.limit(0, out, in);
+    step_.limit(0, out_, in_);
     problem_ = planning_problem(step_.request());
     TensorDecisions decisions(problem_.roots.size(), TensorDecision::keep);
     for (std::size_t r = 0; r < problem_.roots.size(); ++r) {
@@ -149,6 +152,7 @@ class BuiltStep {
   const Evaluator& evaluator() const { return *evaluator_; }
 
  private:
+  double out_, in_;
   tests::Problem step_;
   PlanningProblem problem_;
   std::optional<ScheduleExpander> expander_;
@@ -160,26 +164,25 @@ class BuiltStep {
 // bytes of the second one, which leaves two of its units to step 5. That step takes 20 s, and then
 // steps 6 and 7 and four seconds of copy follow.
 TEST(EvaluatedCopies, LeaveBytesToAStepOnceTheyHaveEnded) {
-  BuiltStep step;
+  BuiltStep step(0.4, 1);
   const Value small = step.add(2, {step.start()});
   const Value large = step.add(4, {small});
   const Value third = step.add(1, {step.add(0, {large})});
   const Value wide = step.add(3, {step.add(0, {third}), third}, 20);
   const Value sixth = step.add(0, {wide, small});
-  const Evaluation& found =
-      step.evaluate(step.add(0, {sixth, large}), 3, 6, 0.4, 1, {small, large});
+  const Evaluation& found = step.evaluate(step.add(0, {sixth, large}), 3, 6, {small, large});
   EXPECT_TRUE(found.fits);
   EXPECT_DOUBLE_EQ(found.seconds, 16 + 20 + 1 + 4 + 1);
 }
 
 // Both are in one lane, and the step that reads the input would wait until all of the map is back.
 TEST(EvaluatedCopies, BeginAfterTheFetchOfAnInput) {
-  BuiltStep step;
+  BuiltStep step(1, 1);
   const Value map = step.add(2, {step.start()});
   const Value loss = step.add(0, {step.add(0, {map})});
   const Value first = step.add(0, {loss});
   const Value second = step.add(0, {first, step.input()});
-  step.evaluate(step.add(0, {second, map}), 3, 3, 1, 1, {map});
+  step.evaluate(step.add(0, {second, map}), 3, 3, {map});
   ASSERT_EQ(step.evaluator().swap_ins().size(), 1U);
   const std::uint32_t position = step.evaluator().swap_ins().front().position;
   ASSERT_GT(position, 0U);
