@@ -103,6 +103,25 @@ TEST_F(BudgetSearchOfTenLayers, ImprovesAPlanOfASmallerBudgetWhereThereIsMore) {
   }
 }
 
+TEST_F(BudgetSearchOfTenLayers, MovesLessOfAFastPlanWhereThereIsMore) {
+  const auto moved = [](const SearchedPlan& plan) {
+    return std::ranges::count_if(plan.decisions,
+                                 [](TensorDecision d) { return d != TensorDecision::keep; });
+  };
+  const PlanningProblem problem = planning_problem(chain().request());
+  const SearchedPlan smallest = minimize_memory(chain().request(), problem);
+  const SearchGoal four{.device_bytes = 4 * unit, .bound_seconds = 30};
+  const SearchedPlan plan = search_budget(chain().request(), problem, smallest,
+                                          search_live(chain().request(), problem, four), four);
+  ASSERT_EQ(plan.placed.outcome.seconds, 30);
+  const SearchedPlan refined = refine_plan(chain().request(), problem, plan,
+                                           {.device_bytes = 8 * unit, .bound_seconds = 30});
+  EXPECT_EQ(refined.placed.outcome.seconds, 30);
+  EXPECT_LE(refined.placed.outcome.device_bytes, 8 * unit);
+  EXPECT_LE(moved(refined), 3) << "two units are missing";
+  EXPECT_GE(moved(plan), 6) << "six units are";
+}
+
 TEST_F(BudgetSearchOfTenLayers, FitsASmallerBudgetFromAPlanForALargerOne) {
   chain().limit(10, 0.25, 0.25);
   const PlanningProblem problem = planning_problem(chain().request());
