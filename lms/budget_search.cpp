@@ -96,8 +96,8 @@ class BudgetSearch {
     return best_.schedule.steps.empty() ? smallest : take_best();
   }
 
-  // Improves a plan for a smaller budget. Of one that is as fast as any, it moves only what this
-  // budget requires.
+  // Improves a plan for a smaller budget. If that is as fast as any, only what this budget requires
+  // still moves.
   SearchedPlan refine(const SearchedPlan& start) {
     accept_if_better(start.placed, start.decisions);
     if (fits_ && best_.outcome.seconds <= good_enough_) {

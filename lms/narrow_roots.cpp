@@ -32,7 +32,7 @@ std::vector<Span> forward_spans(const PlanningProblem& problem) {
 
 std::vector<std::uint32_t> narrow_roots(const PlanningProblem& problem) {
   const std::vector<Span> spans = forward_spans(problem);
-  // By step: bytes after it for later steps of the pass; first as changes.
+  // Counts the bytes that are there after each step for later ones of the pass: changes, then sums.
   std::vector<std::int64_t> bytes(problem.backward + 1);
   for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
     if (!problem.roots[r].is_input && spans[r].read > spans[r].written) {

@@ -35,7 +35,7 @@ double mib_of(const json& lms, const char* bytes) {
   return lms.at(bytes).get<double>() / (1 << 20);
 }
 
-// What a step needs and the floor depend on the library of the convolutions.
+// Need and floor of a step depend on the library of the convolutions.
 TEST(LmsBound, IsNotBeatenByPlansThatOnlyRecompute) {
   const std::vector<std::string> words{"--device=cpu",          "--model=resnet20",
                                        "--data_name=cifar10",   "--batch_size=32",
