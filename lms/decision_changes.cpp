@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "lms/narrow_roots.h"
+#include "lms/articulation_points.h"
 
 namespace cnn::lms {
 namespace {
@@ -40,9 +40,9 @@ DecisionChanges::DecisionChanges(const PlanningProblem& problem, const Limits& l
       within_pass_ = within_pass_ || root.may_leave_often;
     }
   }
-  std::ranges::copy_if(narrow_roots(problem), std::back_inserter(narrow_), [&](std::uint32_t r) {
-    return drops_ && is_movable(r) && problem.roots[r].may_drop;
-  });
+  std::ranges::copy_if(
+      lms::articulation_points(problem), std::back_inserter(articulation_points_),
+      [&](std::uint32_t r) { return drops_ && is_movable(r) && problem.roots[r].may_drop; });
 }
 
 void DecisionChanges::set(TensorDecisions& decisions, std::uint32_t root,
@@ -85,7 +85,7 @@ TensorDecisions DecisionChanges::with_sources(TensorDecisions decisions, std::ui
 
 TensorDecisions DecisionChanges::exchanged(TensorDecisions decisions) {
   constexpr std::size_t checkpoints = 8;  // one change in so many
-  if (narrow_.size() > 1 && random_.next() % checkpoints == 0) {
+  if (articulation_points_.size() > 1 && random_.next() % checkpoints == 0) {
     return with_other_checkpoints(std::move(decisions));
   }
   constexpr std::size_t all = 20, exchanges = 8, others = 2;
@@ -107,9 +107,10 @@ TensorDecisions DecisionChanges::exchanged(TensorDecisions decisions) {
 // blocks are recomputed: each of their changes alone would be worse.
 TensorDecisions DecisionChanges::with_other_checkpoints(TensorDecisions decisions) {
   constexpr std::size_t kinds = 3, most_blocks = 4;
+  const std::vector<std::uint32_t>& points = articulation_points_;
   const std::size_t kind = random_.next() % kinds;
-  const std::size_t at = random_.next() % (narrow_.size() - 1);
-  const std::uint32_t root = narrow_[at], next = narrow_[at + 1];
+  const std::size_t at = random_.next() % (points.size() - 1);
+  const std::uint32_t root = points[at], next = points[at + 1];
   if (kind == 0) {
     const TensorDecision moved = decisions[root];
     set(decisions, root, decisions[next]);
@@ -121,9 +122,9 @@ TensorDecisions DecisionChanges::with_other_checkpoints(TensorDecisions decision
   } else {
     const TensorDecision how =
         random_.next() % 2 == 0 ? TensorDecision::drop : TensorDecision::drop_often;
-    const std::size_t end = std::min(at + 1 + random_.next() % most_blocks, narrow_.size() - 1);
+    const std::size_t end = std::min(at + 1 + random_.next() % most_blocks, points.size() - 1);
     for (std::size_t block = at; block < end; ++block) {
-      for (std::uint32_t r = narrow_[block] + 1; r < narrow_[block + 1]; ++r) {
+      for (std::uint32_t r = points[block] + 1; r < points[block + 1]; ++r) {
         if (is_movable(r) && is_dropped(decisions[r])) {
           set(decisions, r, how);
         }

@@ -25,7 +25,9 @@ class DecisionChanges {
   // Returns the roots whose decisions may change, in the order of the problem.
   const std::vector<std::uint32_t>& movable() const { return movable_; }
   bool is_movable(std::uint32_t root) const { return is_movable_[root] != 0; }
-  // Returns whether some of them may leave between uses of one pass.
+  // Returns the articulation points of the forward pass that may be dropped, in its order.
+  const std::vector<std::uint32_t>& articulation_points() const { return articulation_points_; }
+  // Returns whether some roots may leave between uses of one pass.
   bool within_pass() const { return within_pass_; }
 
   // Sets the decision, or the nearest one that the root may have.
@@ -52,7 +54,7 @@ class DecisionChanges {
   bool swaps_, drops_;
   std::vector<std::uint32_t> movable_;    // roots
   std::vector<std::uint8_t> is_movable_;  // by root
-  std::vector<std::uint32_t> narrow_;  // movable roots that can be recomputed, see narrow_roots.h
+  std::vector<std::uint32_t> articulation_points_;
   bool within_pass_ = false;
   LinearCongruence random_;
 };

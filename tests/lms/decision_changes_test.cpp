@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "lms/narrow_roots.h"
 #include "tests/lms/problem.h"
 #include "tests/lms/step_case.h"
 
@@ -80,18 +79,18 @@ TEST(DecisionChanges, FreeTheSourcesOfSources) {
   EXPECT_EQ(changed[maps[0]], drop_often);
 }
 
-// Changes one plan of a residual chain many times: its narrow roots but one in four are dropped,
-// and all that lies between them.
+// Changes one plan of a residual chain many times: its articulation points but one in four are
+// dropped, and all that lies between them.
 TEST(DecisionChanges, ChangeCheckpointsAndWholeBlocks) {
   const PlanningProblem problem = planning_problem(tests::residual_chain(16).request());
-  const std::vector<std::uint32_t> narrow = narrow_roots(problem);
   DecisionChanges changes(problem, {});
+  const std::vector<std::uint32_t>& points = changes.articulation_points();
   TensorDecisions plan(problem.roots.size(), TensorDecision::keep);
   for (const std::uint32_t r : changes.movable()) {
     changes.set(plan, r, TensorDecision::drop);
   }
-  for (std::size_t i = 3; i < narrow.size(); i += 4) {
-    plan[narrow[i]] = TensorDecision::keep;
+  for (std::size_t i = 3; i < points.size(); i += 4) {
+    plan[points[i]] = TensorDecision::keep;
   }
   std::size_t moved = 0, blocks = 0;
   for (int attempt = 0; attempt < 2000; ++attempt) {
@@ -104,13 +103,13 @@ TEST(DecisionChanges, ChangeCheckpointsAndWholeBlocks) {
     }
     const bool is_pair = differing.size() == 2 && now[differing[0]] == plan[differing[1]] &&
                          now[differing[1]] == plan[differing[0]];
-    const auto first = std::ranges::find(narrow, differing.empty() ? 0 : differing.front());
-    moved += is_pair && first + 1 < narrow.end() && *(first + 1) == differing[1] ? 1 : 0;
+    const auto first = std::ranges::find(points, differing.empty() ? 0 : differing.front());
+    moved += is_pair && first + 1 < points.end() && *(first + 1) == differing[1] ? 1 : 0;
     blocks += differing.size() == 8 &&
                       std::ranges::all_of(differing,
                                           [&](std::uint32_t r) {
                                             return now[r] == TensorDecision::drop_often &&
-                                                   !std::ranges::binary_search(narrow, r);
+                                                   !std::ranges::binary_search(points, r);
                                           })
                   ? 1
                   : 0;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lms/decision_changes.h"
-#include "lms/narrow_roots.h"
 #include "lms/planning_problem.h"
 #include "tests/lms/problem.h"
 
@@ -39,14 +38,13 @@ class StartPlansTest : public ::testing::Test {
   PlanningProblem problem = planning_problem(step.request());
   DecisionChanges changes{problem, {}};
   StartPlans plans{problem, changes};
-  std::vector<std::uint32_t> narrow = narrow_roots(problem);
 };
 
 TEST_F(StartPlansTest, KeepCheckpointsAtEqualDistances) {
   const TensorDecisions decisions =
       plans.plan({.how = TensorDecision::drop_often, .spacing = 3 * unit}, StartPlans::shares);
   using enum TensorDecision;
-  EXPECT_EQ(decisions_of(decisions, narrow),
+  EXPECT_EQ(decisions_of(decisions, changes.articulation_points()),
             (std::vector{drop, drop, drop, keep, drop, drop, drop, keep}));
   EXPECT_EQ(count(decisions, drop_often), 2 * blocks + 1) << "all others, the last output too";
 }
@@ -69,7 +67,7 @@ TEST_F(StartPlansTest, DropAllAlikeWithoutCheckpoints) {
   EXPECT_EQ(count(none, TensorDecision::keep), none.size());
 }
 
-TEST_F(StartPlansTest, OfferSpacingsOnlyWhereThePassIsNarrow) {
+TEST_F(StartPlansTest, OfferSpacingsOnlyWhereThereAreEnoughPoints) {
   const std::vector<std::size_t> spacings = plans.spacings();
   ASSERT_FALSE(spacings.empty());
   EXPECT_TRUE(std::ranges::is_sorted(spacings, std::greater<>()));

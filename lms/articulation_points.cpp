@@ -1,4 +1,4 @@
-#include "lms/narrow_roots.h"
+#include "lms/articulation_points.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,12 +7,12 @@ namespace cnn::lms {
 namespace {
 
 // The steps of the forward pass between which a root is there for later steps of that pass.
-struct Span {
+struct ForwardSpan {
   std::size_t written = 0, read = 0;
 };
 
-std::vector<Span> forward_spans(const PlanningProblem& problem) {
-  std::vector<Span> spans(problem.roots.size());
+std::vector<ForwardSpan> forward_spans(const PlanningProblem& problem) {
+  std::vector<ForwardSpan> spans(problem.roots.size());
   for (std::size_t s = 0; s < problem.backward; ++s) {
     if (problem.steps[s].kind != StepKind::compute) {
       continue;
@@ -30,8 +30,8 @@ std::vector<Span> forward_spans(const PlanningProblem& problem) {
 
 }  // namespace
 
-std::vector<std::uint32_t> narrow_roots(const PlanningProblem& problem) {
-  const std::vector<Span> spans = forward_spans(problem);
+std::vector<std::uint32_t> articulation_points(const PlanningProblem& problem) {
+  const std::vector<ForwardSpan> spans = forward_spans(problem);
   // Counts the bytes that are there after each step for later ones of the pass: changes, then sums.
   std::vector<std::int64_t> bytes(problem.backward + 1);
   for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
@@ -42,16 +42,16 @@ std::vector<std::uint32_t> narrow_roots(const PlanningProblem& problem) {
   }
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   constexpr std::int64_t small_share = 10;  // what else is there has at most a tenth of the bytes
-  std::vector<std::uint32_t> narrow;
+  std::vector<std::uint32_t> points;
   for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
     const auto own = static_cast<std::int64_t>(problem.roots[r].bytes);
     if (!problem.roots[r].is_input && own > 0 && spans[r].read > spans[r].written &&
         bytes[spans[r].written] <= own + own / small_share) {
-      narrow.push_back(r);
+      points.push_back(r);
     }
   }
-  std::ranges::stable_sort(narrow, {}, [&](std::uint32_t r) { return spans[r].written; });
-  return narrow;
+  std::ranges::stable_sort(points, {}, [&](std::uint32_t r) { return spans[r].written; });
+  return points;
 }
 
 }  // namespace cnn::lms
