@@ -185,17 +185,17 @@ void Evaluator::free_next() {
 double Evaluator::leftovers_until(const ExpandedSchedule& expanded, std::size_t room,
                                   std::uint32_t swap_in, double now) {
   for (;;) {
-    for (; ended_ < freed_ && departed_[ended_] <= now; ++ended_) {
-      promised_ -= pending_bytes_[ended_];
+    for (; swap_outs_ended_ < freed_ && departed_[swap_outs_ended_] <= now; ++swap_outs_ended_) {
+      promised_ -= pending_bytes_[swap_outs_ended_];
     }
-    for (; in_place_ < swap_in && begun_[in_place_] <= now; ++in_place_) {
-      awaiting_ -= bytes_of(expanded.intervals[swap_ins_[in_place_].interval]);
+    for (; swap_ins_begun_ < swap_in && begun_[swap_ins_begun_] <= now; ++swap_ins_begun_) {
+      awaiting_ -= bytes_of(expanded.intervals[swap_ins_[swap_ins_begun_].interval]);
     }
     const std::size_t left = promised_ - std::min(promised_, awaiting_);
-    if (ended_ == freed_ || pending_ + left <= room) {
+    if (swap_outs_ended_ == freed_ || pending_ + left <= room) {
       return now;
     }
-    now = departed_[ended_];
+    now = departed_[swap_outs_ended_];
   }
 }
 
@@ -211,8 +211,8 @@ void Evaluator::start_lanes(const ExpandedSchedule& expanded) {
   }
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;
-  ended_ = promised_ = awaiting_ = 0;
-  in_place_ = 0;
+  swap_outs_ended_ = promised_ = awaiting_ = 0;
+  swap_ins_begun_ = 0;
   in_ = 0;
   disk_.start(pending_bytes_);
 }

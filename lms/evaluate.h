@@ -107,9 +107,9 @@ class Evaluator {
   std::size_t freed_ = 0;                   // swap-outs whose bytes are free
   std::size_t started_ = 0;                 // swap-outs after a step that has run
   std::size_t pending_ = 0;                 // bytes of started swap-outs that are not freed
-  std::size_t ended_ = 0;                   // swap-outs that have ended before a step that has run
+  std::size_t swap_outs_ended_ = 0;         // before a step that has run
   std::size_t promised_ = 0;                // bytes of freed swap-outs that have not ended then
-  std::uint32_t in_place_ = 0;              // swap-ins that have begun before such a step
+  std::uint32_t swap_ins_begun_ = 0;        // before such a step
   std::size_t awaiting_ = 0;                // bytes of placed swap-ins that have not begun then
   double waits_until_ = 0;
   double in_ = 0;  // time at which the swap-in lane is free
