@@ -100,18 +100,17 @@ class BudgetSearch {
   // still moves.
   SearchedPlan refine(const SearchedPlan& start) {
     accept_if_better(start.placed, start.decisions);
-    if (fits_ && best_.outcome.seconds <= good_enough_) {
+    if (best_.outcome.seconds <= good_enough_) {
       move_less();
+      return take_best();
     }
-    if (best_.outcome.seconds > good_enough_) {
-      const Solution found = neighbour(budget_, work() / 4);
-      if (!limit_to_useful(found)) {
-        return take_best();
-      }
-      approach(found);
-      if (found.evaluation.fits && is_far()) {
-        merge(found.decisions);
-      }
+    const Solution found = neighbour(budget_, work() / 4);
+    if (!limit_to_useful(found)) {
+      return take_best();
+    }
+    approach(found);
+    if (found.evaluation.fits && is_far()) {
+      merge(found.decisions);
     }
     return take_best();
   }
@@ -143,12 +142,12 @@ class BudgetSearch {
     const Solution fewer =
         find({.device_bytes = budget_, .work = 0, .start = &latest_, .prune_moves = true});
     PlacedPlan before = std::exchange(best_, {});
-    fits_ = false;
+    const bool did_fit = std::exchange(fits_, false);
     place(fewer, budget_);
     if (!fits_ || best_.outcome.seconds > before.outcome.seconds) {
       best_ = std::move(before);
       best_decisions_ = latest_;
-      fits_ = true;
+      fits_ = did_fit;
     }
   }
 
