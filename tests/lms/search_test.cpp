@@ -69,7 +69,7 @@ TEST(Search, KeepsCheckpointsOfAResidualChain) {
   EXPECT_TRUE(found.evaluation.fits);
   const double forward = 1 + 32 * 7, backward = 97 * 2;
   EXPECT_LE(found.evaluation.seconds, 3 * forward + backward)
-      << "annealing alone comes to 5.2 in this work";
+      << "without checkpoints annealing came to 1355 s in this work";
 }
 
 TEST(Search, SwapsNoMoreThanTheHostHolds) {
