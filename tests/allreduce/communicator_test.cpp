@@ -95,13 +95,17 @@ TEST(BucketCommunicator, NamesStepBucketAndPhaseOfALostRank) {
             "reduce-scatter");
 }
 
+// Settings of two ranks with a message buffer of 2 bytes an element.
+Settings direct_in_bf16() {
+  return {.topology = ranks_on_hosts(1, 2),
+          .wire = Wire::bf16,
+          .rules = {{.algorithm = &find("direct"), .options = {}}}};
+}
+
 TEST(BucketCommunicator, ReusesTheMessageBuffersOfReleasedBuckets) {
   constexpr std::size_t most = 40'000, segment = 16 * most;  // the buffer, and 12 bytes an element
   const auto errors = as_threads(2, {.segment_bytes = segment}, [](Transport& transport) {
-    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
-                                    {.topology = ranks_on_hosts(1, 2),
-                                     .wire = Wire::bf16,
-                                     .rules = {{.algorithm = &find("direct"), .options = {}}}});
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(), direct_in_bf16());
     const std::span<float> buffer = floats(transport, most);
     std::size_t bucket = 0;
     for (std::size_t elements = most / 4; elements <= most; elements += most / 100) {
@@ -127,10 +131,7 @@ TEST(BucketCommunicator, TakesTheMessageBufferOfTheLargestBucketOnce) {
   constexpr std::size_t segment =
       (sizeof(float) + 2) * most + others;  // a message has 2 bytes each
   const auto errors = as_threads(2, {.segment_bytes = segment}, [](Transport& transport) {
-    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
-                                    {.topology = ranks_on_hosts(1, 2),
-                                     .wire = Wire::bf16,
-                                     .rules = {{.algorithm = &find("direct"), .options = {}}}});
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(), direct_in_bf16());
     const std::span<float> buffer = floats(transport, most);
     communicator.reserve(most);
     communicator.reserve(most / 2);
