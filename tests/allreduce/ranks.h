@@ -23,6 +23,7 @@ inline std::vector<std::string> as_threads(int ranks, const allreduce::SharedMem
   allreduce::SharedMemory memory = allreduce::SharedMemory::for_threads(ranks, options);
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {

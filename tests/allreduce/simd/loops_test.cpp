@@ -38,6 +38,7 @@ std::vector<float> values(std::size_t n, unsigned seed) {
 
 std::vector<std::uint32_t> bits(const std::vector<float>& values) {
   std::vector<std::uint32_t> result;
+  result.reserve(values.size());
   for (const float value : values) {
     result.push_back(std::bit_cast<std::uint32_t>(value));
   }
@@ -137,6 +138,7 @@ TEST(SimdLoops, AddInTheOrderAskedFor) {
     x[k].fill(k == 0 ? big : 1.0F);
   }
   std::vector<Operand> operands;
+  operands.reserve(x.size());
   for (const auto& operand : x) {
     operands.push_back({operand.data(), Type::f32});
   }
