@@ -92,7 +92,7 @@ class SeriesSearch {
 
   bool starts_from_simple_plans(std::size_t i) const {
     constexpr std::size_t stride = 4;
-    return i % stride == 0;
+    return i < near_ || i % stride == 0;
   }
   bool starts_anew(std::size_t i) const { return i < near_ || starts_from_simple_plans(i); }
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
