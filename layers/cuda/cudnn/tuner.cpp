@@ -34,6 +34,7 @@ std::optional<Tuner::Memory> Tuner::memory_of(const OperationGraph& graph,
     return std::nullopt;
   }
   std::vector<Buffer> operands;
+  operands.reserve(stored.size());
   for (const TensorDesc& desc : stored) {
     operands.push_back(timer_.filled(desc.extent(), desc.type));
   }
