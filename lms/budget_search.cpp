@@ -69,7 +69,8 @@ class BudgetSearch {
         good_enough_(good_enough(goal)),
         useful_seconds_(goal.useful_seconds),
         rival_(goal.rival),
-        fixed_(problem.roots.size()) {}
+        fixed_(problem.roots.size()),
+        least_seconds_(goal.least_seconds) {}
 
   SearchedPlan run(const SearchedPlan& smallest, Solution found) {
     if (!limit_to_useful(found)) {
@@ -99,7 +100,9 @@ class BudgetSearch {
   // Improves a plan for a smaller budget. If that is as fast as any, only what this budget requires
   // still moves.
   SearchedPlan refine(const SearchedPlan& start) {
-    accept_if_better(start.placed, start.decisions);
+    best_ = start.placed;
+    best_decisions_ = start.decisions;
+    fits_ = is_within_budget(best_.outcome);
     if (best_.outcome.seconds <= good_enough_) {
       move_less();
       return take_best();
@@ -132,7 +135,7 @@ class BudgetSearch {
     if (useful_seconds_ == nullptr || !found.evaluation.fits) {
       return true;
     }
-    least_seconds_ = fastest * found.evaluation.seconds;
+    least_seconds_ = std::max(least_seconds_, fastest * found.evaluation.seconds);
     return least_seconds_ <= *useful_seconds_;
   }
 
@@ -391,7 +394,7 @@ class BudgetSearch {
 
   void accept_if_better(PlacedPlan plan, const TensorDecisions& decisions) {
     const Outcome& outcome = plan.outcome;
-    const bool fits = outcome.device_bytes <= budget_ && outcome.host_bytes <= request_.budget.host;
+    const bool fits = is_within_budget(outcome);
     if (outcome.seconds < least_seconds_) {
       return;
     }
@@ -402,6 +405,10 @@ class BudgetSearch {
       best_decisions_ = decisions;
       fits_ = fits;
     }
+  }
+
+  bool is_within_budget(const Outcome& outcome) const {
+    return outcome.device_bytes <= budget_ && outcome.host_bytes <= request_.budget.host;
   }
 
   SearchedPlan take_best() {
@@ -427,7 +434,7 @@ class BudgetSearch {
   std::vector<std::uint8_t> fixed_;  // by root: a change alone does not fit once it is placed
   bool fits_ = false;
   double evaluated_ = 0;
-  double least_seconds_ = 0;  // faster plans are rejected
+  double least_seconds_;      // faster plans are rejected
   std::vector<Known> known_;  // placed schedules
 };
 

@@ -34,7 +34,8 @@ struct SearchGoal {
   // Seconds of a plan for another budget, which others may lower meanwhile; null: none. Single
   // decisions are not merged where the plan would be slower than that.
   const std::atomic<double>* useful_seconds = nullptr;
-  Rival rival = {};  // once it wins, the search throws SearchOvertaken
+  double least_seconds = 0;  // faster plans are rejected
+  Rival rival = {};          // once it wins, the search throws SearchOvertaken
 };
 
 // Searches a plan that fits by its live bytes, by simulated annealing: from simple plans, or in

@@ -23,15 +23,21 @@ bool is_near(std::size_t bytes, std::size_t smallest) {
   return static_cast<double>(bytes) <= ratio * static_cast<double>(smallest);
 }
 
-// Returns the budgets of the series that are near or at most `last`, ascending: dense near the
-// smallest, where little memory saves much time.
+constexpr std::size_t stride =
+    4;  // of the budgets that are searched anew far from the smallest one
+
+// Returns the budgets of the series that are near or at most `last`, and one stride more,
+// ascending: dense near the smallest, where little memory saves much time.
 std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   std::vector<std::size_t> series;
   double ratio = 1;
   const auto bytes = [&] {
     return static_cast<std::size_t>(static_cast<double>(smallest) * ratio) / alignment * alignment;
   };
-  while (series.empty() || is_near(bytes(), series.front()) || bytes() <= last) {
+  for (std::size_t larger = 0; larger < stride;) {
+    if (!series.empty() && !is_near(bytes(), series.front()) && bytes() > last) {
+      ++larger;
+    }
     series.push_back(bytes());
     constexpr double near = 1.1, near_step = 1.04, far_step = 1.03;
     ratio *= ratio < near ? near_step : far_step;
@@ -41,11 +47,17 @@ std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
 
 constexpr std::size_t rounds = 3;  // of a bisection between two near budgets
 
-// Every fourth budget, and each of the near ones from the plan for the one above, are searched from
-// the start; the others begin with the plan of the nearest of these below, which fits there too,
-// and improve it. Each search is a task, so that those which nothing waits for run beside others:
-// while the largest budget is searched, other processors begin with smaller ones. A search ends as
-// soon as its lower bound says that the fastest plan so far beats it and all that need its result.
+// Each near budget and every fourth other one are searched anew: from simple plans, and each near
+// one also from the plan for the one above. The others begin with the plan of the nearest of these
+// below, which fits there too, and improve it. Each search is a task, so that those which nothing
+// waits for run beside others: while the largest budget is searched, other processors begin with
+// smaller ones. A search ends as soon as its lower bound says that the fastest plan so far beats it
+// and all that need its result.
+//
+// Where lower bounds rule out no budget, plans by live bytes do, which take a small part of the
+// time: less memory should not make a plan faster. So plans that are faster than nine tenths of
+// what the budgets above reach by live bytes are rejected, whatever the request, and a search is
+// left out if the fastest plan so far beats those that are not.
 class SeriesSearch {
  public:
   SeriesSearch(const Request& request, const PlanningProblem& problem, const SearchedPlan& smallest)
@@ -90,12 +102,15 @@ class SeriesSearch {
     std::optional<SearchedPlan> plan;
   };
 
+  bool is_below_near(std::size_t i) const { return i + 1 < near_; }
   bool starts_from_simple_plans(std::size_t i) const {
-    constexpr std::size_t stride = 4;
-    return i < near_ || i % stride == 0;
+    return is_below_near(i) || (i >= near_ && i % stride == 0);
   }
   bool starts_anew(std::size_t i) const { return i < near_ || starts_from_simple_plans(i); }
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
+  std::size_t full_above(std::size_t i) const {
+    return starts_anew(i + 1) ? i + 1 : full_above(i + 1);
+  }
   // Returns the largest budget whose plan continues that for this one.
   std::size_t last_from(std::size_t i) const {
     std::size_t last = i;
@@ -106,19 +121,34 @@ class SeriesSearch {
   }
   // Returns the largest bytes that a search from the near budget's plan by live bytes may lead to.
   std::size_t last_below(std::size_t i) const {
-    return i + 1 < near_ ? std::min(series_[i + 1] - alignment, request_.budget.device)
-                         : series_[std::min(last_from(i), count_ - 1)];
+    return is_below_near(i) ? std::min(series_[i + 1] - alignment, request_.budget.device)
+                            : series_[std::min(last_from(i), count_ - 1)];
   }
 
-  // The goal of a search for these bytes whose result is of use for budgets up to `last` bytes.
-  SearchGoal goal(std::size_t bytes, std::size_t last) {
+  // Returns the seconds below which plans for this budget, and those that continue them, are
+  // rejected: a share of what live bytes permit there and at the next larger budget that is
+  // searched anew, for near budgets at the largest of them. Needs their plans by live bytes.
+  double least_seconds(std::size_t i) const {
+    constexpr double fastest = 0.9;
+    const auto estimate = [&](std::size_t budget) {
+      const Evaluation& live = found(budget).evaluation;
+      return live.fits ? fastest * live.seconds : 0;
+    };
+    return is_below_near(i) ? estimate(near_ - 1) : std::min(estimate(i), estimate(full_above(i)));
+  }
+
+  // The goal of a search for these bytes whose result is of use for budgets up to `last` bytes and
+  // takes no less than `least` seconds.
+  SearchGoal goal(std::size_t bytes, std::size_t last, double least = 0) {
     return {.device_bytes = bytes,
             .bound_seconds = bounds_.seconds(bytes),
-            .rival = {.seconds = &fastest_seconds_, .bound_seconds = bounds_.seconds(last)}};
+            .least_seconds = least,
+            .rival = {.seconds = &fastest_seconds_,
+                      .bound_seconds = std::max(bounds_.seconds(last), least)}};
   }
   // The goal of a search whose plan no other search continues.
-  SearchGoal last_goal(std::size_t bytes) {
-    SearchGoal result = goal(bytes, bytes);
+  SearchGoal last_goal(std::size_t bytes, double least) {
+    SearchGoal result = goal(bytes, bytes, least);
     result.useful_seconds = &fastest_seconds_;
     return result;
   }
@@ -157,42 +187,48 @@ class SeriesSearch {
     below_task_.resize(near_);
     full_task_.resize(series_.size());
     const std::size_t first = full_below(count_ - 1);
-    if (starts_from_simple_plans(first)) {
-      add_simple(first);
-    }
     if (first >= near_) {
+      add_simple(first);
+      add_simple(full_above(first));
       add_full(first);
       add_refined(first);
     }
     for (std::size_t i = near_; i-- > 0;) {
       add_below(i);
     }
+    if (first + 1 == near_) {
+      add_simple(full_above(first));
+    }
     for (std::size_t i = count_; i-- > 0;) {
-      if (i != first && starts_from_simple_plans(i)) {
+      const bool is_added = i == first && first >= near_;
+      if (!is_added && starts_from_simple_plans(i)) {
         add_simple(i);
       }
-      if (starts_anew(i) && (i != first || first < near_)) {
+      if (!is_added && starts_anew(i)) {
         add_full(i);
         add_refined(i);
       }
-      if (i + 1 < near_) {
+      if (is_below_near(i)) {
         add_between(i);
       }
     }
   }
 
   void add_simple(std::size_t i) {
-    simple_task_[i] = add_task(simple_[i], {}, [this, i] {
-      return search_live(request_, problem_, goal(series_[i], series_[last_from(i)]));
+    const Needs needs = is_below_near(i) ? Needs{below_task_[near_ - 1]} : Needs{};
+    simple_task_[i] = add_task(simple_[i], needs, [this, i] {
+      const double least = is_below_near(i) ? least_seconds(i) : 0;
+      return search_live(request_, problem_, goal(series_[i], series_[last_from(i)], least));
     });
   }
 
   void add_below(std::size_t i) {
-    const bool is_largest = i + 1 == near_;
+    const bool is_largest = !is_below_near(i);
     below_task_[i] = add_task(
         below_[i], is_largest ? Needs{} : Needs{below_task_[i + 1]}, [this, i, is_largest] {
           require(is_largest || below_[i + 1]);
-          return search_live(request_, problem_, goal(series_[i], last_below(i)),
+          const double least = is_largest ? 0 : least_seconds(i);
+          return search_live(request_, problem_, goal(series_[i], last_below(i), least),
                              is_largest ? nullptr : &*below_[i + 1]);
         });
   }
@@ -205,9 +241,13 @@ class SeriesSearch {
     if (starts_from_simple_plans(i)) {
       needs.push_back(*simple_task_[i]);
     }
+    if (!is_below_near(i)) {
+      needs.push_back(*simple_task_[full_above(i)]);
+    }
     full_task_[i] = add_plan(full_[i], needs, [this, i] {
-      const SearchGoal wanted =
-          i + 1 < near_ ? last_goal(series_[i]) : goal(series_[i], series_[last_from(i)]);
+      const double least = least_seconds(i);
+      const SearchGoal wanted = is_below_near(i) ? last_goal(series_[i], least)
+                                                 : goal(series_[i], series_[last_from(i)], least);
       return search_budget(request_, problem_, smallest_, found(i), wanted);
     });
   }
@@ -217,7 +257,8 @@ class SeriesSearch {
     for (std::size_t larger = last_from(i); larger > i; --larger) {
       add_plan(refined_[larger], {full_task_[i]}, [this, i, larger] {
         require(full_[i].has_value());
-        return refine_plan(request_, problem_, *full_[i], last_goal(series_[larger]));
+        return refine_plan(request_, problem_, *full_[i],
+                           last_goal(series_[larger], least_seconds(i)));
       });
     }
   }
@@ -228,10 +269,10 @@ class SeriesSearch {
         {.run = [this, i] { find_between(i); }, .needs = {below_task_[i], below_task_[i + 1]}});
     const std::size_t jump = tasks_.size() - 1;
     for (Between& one : between_[i]) {
-      add_plan(one.plan, {jump}, [this, &one] {
+      add_plan(one.plan, {jump}, [this, &one, i] {
         require(one.found.has_value());
         return search_budget(request_, problem_, smallest_, std::move(*one.found),
-                             last_goal(one.bytes));
+                             last_goal(one.bytes, least_seconds(i)));
       });
     }
   }
@@ -256,7 +297,8 @@ class SeriesSearch {
     try {
       for (std::size_t r = 0; r < rounds; ++r) {
         const std::size_t middle = (low + high) / 2 / alignment * alignment;
-        Solution solution = search_live(request_, problem_, goal(middle, last_below(i)), above);
+        Solution solution =
+            search_live(request_, problem_, goal(middle, last_below(i), least_seconds(i)), above);
         if (solution.evaluation.fits && solution.evaluation.seconds < std::sqrt(slow * fast)) {
           all.push_back({.bytes = middle, .found = std::move(solution), .plan = {}});
           above = &*all.back().found;
@@ -277,7 +319,7 @@ class SeriesSearch {
   }
 
   // Returns the faster of the plans by live bytes that a budget starts from.
-  Solution found(std::size_t i) const {
+  const Solution& found(std::size_t i) const {
     const std::optional<Solution>* below = i < near_ ? &below_[i] : nullptr;
     require((below == nullptr || *below) && (!starts_from_simple_plans(i) || simple_[i]));
     if (below == nullptr || (simple_[i] && !is_better(**below, *simple_[i]))) {

@@ -152,6 +152,21 @@ TEST_F(BudgetSearchOfTenLayers, LeavesOutABudgetWhoseBestPlansAreFarSlowerThanAn
             smallest.decisions);
 }
 
+TEST_F(BudgetSearchOfTenLayers, RejectsPlansThatAreFasterThanItMayReturn) {
+  chain().budget.host = 3 * unit;
+  const Request request = chain().request();
+  const PlanningProblem problem = planning_problem(request);
+  const SearchedPlan smallest = minimize_memory(request, problem);
+  SearchGoal goal{.device_bytes = 4 * unit};
+  const double fastest = search_and_place(request, problem, smallest, goal).placed.outcome.seconds;
+  goal.least_seconds = fastest + 0.5;
+  const SearchedPlan slower = search_and_place(request, problem, smallest, goal);
+  EXPECT_GE(slower.placed.outcome.seconds, goal.least_seconds);
+  const SearchedPlan refined =
+      refine_plan(request, problem, slower, {.device_bytes = 5 * unit, .least_seconds = 1e9});
+  EXPECT_EQ(refined.placed.outcome.seconds, slower.placed.outcome.seconds);
+}
+
 TEST_F(BudgetSearchOfTenLayers, EndsOnceAnotherPlanIsFasterThanItsBound) {
   const PlanningProblem problem = planning_problem(chain().request());
   const SearchedPlan smallest = minimize_memory(chain().request(), problem);
