@@ -232,10 +232,11 @@ class Search {
   LinearCongruence random_;
 };
 
-// Tries some orders and rounds that place intervals first that stick out, then the skyline
-// heuristic, and more such rounds from its placement.
-Placement search(const std::vector<Interval>& intervals, std::size_t good_enough) {
-  constexpr std::size_t comparisons = 4'000'000, of_skyline = 6'000'000;  // some 5 and 10 ms
+// Tries some orders, then the skyline heuristic, and where little is missing rounds from its
+// placement that place intervals first that stick out.
+Placement search(const std::vector<Interval>& intervals, std::size_t good_enough,
+                 std::size_t of_skyline) {
+  constexpr std::size_t comparisons = 4'000'000;  // some 5 ms
   constexpr std::size_t max_rounds = 1000;
   constexpr std::size_t max_intervals = 10'000;  // of the skyline, whose rounds take longer
   const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
@@ -248,9 +249,6 @@ Placement search(const std::vector<Interval>& intervals, std::size_t good_enough
       ++rounds;
     }
   }
-  for (; !search.is_done() && rounds < all_rounds / 2; ++rounds) {
-    search.iterate();
-  }
   if (!search.is_done() && !intervals.empty() && intervals.size() <= max_intervals) {
     search.evaluate(place_by_skyline(intervals, good_enough, of_skyline));
   }
@@ -260,39 +258,105 @@ Placement search(const std::vector<Interval>& intervals, std::size_t good_enough
   return search.best();
 }
 
-// Returns the smallest intervals with at most these bytes in total: first those that are live in
-// the step with the most bytes, which leaves them the least room, then the largest.
-Order crumbs_of(const std::vector<Interval>& intervals, std::size_t max_bytes) {
-  Order order(intervals.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return intervals[a].bytes < intervals[b].bytes;
-  });
-  std::size_t bytes = 0;
-  const auto end = std::find_if(order.begin(), order.end(), [&](std::uint32_t i) {
-    bytes += intervals[i].bytes;
-    return bytes > max_bytes;
-  });
-  order.erase(end, order.end());
-  std::reverse(order.begin(), order.end());
-  const std::vector<std::size_t> live = load(intervals);
-  const auto fullest = static_cast<std::uint32_t>(std::ranges::max_element(live) - live.begin());
-  std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
-    return intervals[i].first <= fullest && fullest <= intervals[i].last;
-  });
-  return order;
-}
-
-// Returns all other intervals, in their order.
-Order without(const Order& crumbs, std::size_t count) {
-  std::vector<bool> is_crumb(count);
-  for (const std::uint32_t i : crumbs) {
-    is_crumb[i] = true;
+// Divides intervals into the core, which decides the height, and the others, which fill the gaps
+// that it leaves.
+class Parts {
+ public:
+  explicit Parts(const std::vector<Interval>& intervals)
+      : intervals_(intervals), is_core_(intervals.size()) {
+    const std::vector<std::size_t> live = load(intervals);
+    const auto bound = static_cast<double>(*std::ranges::max_element(live));
+    for (const auto& [bytes_share, live_share] : {large, medium}) {
+      const std::vector<std::uint32_t> steps = full_steps(live, live_share * bound);
+      for (std::size_t i = 0; i < intervals.size(); ++i) {
+        const Interval& interval = intervals[i];
+        is_core_[i] = is_core_[i] || (static_cast<double>(interval.bytes) >= bytes_share * bound &&
+                                      steps[interval.last + 1] > steps[interval.first]);
+      }
+    }
   }
-  Order order(count);
-  std::iota(order.begin(), order.end(), 0U);
-  std::erase_if(order, [&](std::uint32_t i) { return is_crumb[i]; });
-  return order;
+
+  Order core() const { return those(true); }
+  // Returns the others, those first that take the most bytes for the most steps.
+  Order others() const {
+    Order order = those(false);
+    std::ranges::stable_sort(order, std::ranges::greater(), [&](std::uint32_t i) {
+      return static_cast<double>(intervals_[i].bytes) *
+             static_cast<double>(intervals_[i].last - intervals_[i].first + 1);
+    });
+    return order;
+  }
+
+  // Leaves only the smallest intervals to the others, with at most these bytes in total.
+  void leave_out(std::size_t max_bytes) {
+    Order order(intervals_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return intervals_[i].bytes; });
+    std::size_t bytes = 0;
+    for (const std::uint32_t i : order) {
+      bytes += intervals_[i].bytes;
+      is_core_[i] = bytes > max_bytes;
+    }
+  }
+
+ private:
+  // Core are intervals of at least these bytes that are live in a step with at least these live
+  // bytes, both as shares of the most that are live in one step.
+  struct Shares {
+    double bytes = 0, live = 0;
+  };
+  static constexpr Shares large{.bytes = 1.0 / 300, .live = 0.7};
+  static constexpr Shares medium{.bytes = 1.0 / 1000, .live = 0.9};
+
+  // Returns for each step how many of the earlier ones have more live bytes.
+  static std::vector<std::uint32_t> full_steps(const std::vector<std::size_t>& live, double more) {
+    std::vector<std::uint32_t> count{0};
+    for (const std::size_t bytes : live) {
+      count.push_back(count.back() + (static_cast<double>(bytes) > more ? 1 : 0));
+    }
+    return count;
+  }
+
+  Order those(bool core) const {
+    Order order;
+    for (std::uint32_t i = 0; i < is_core_.size(); ++i) {
+      if (is_core_[i] == core) {
+        order.push_back(i);
+      }
+    }
+    return order;
+  }
+
+  const std::vector<Interval>& intervals_;
+  std::vector<bool> is_core_;
+};
+
+struct PlacedParts {
+  Placement all;
+  std::size_t core_height = 0;
+};
+
+// Places the core, whose search ends at the goal, then the others into the gaps.
+PlacedParts place_parts(const std::vector<Interval>& intervals, const Parts& parts,
+                        std::size_t goal, std::size_t of_skyline) {
+  const Order core = parts.core();
+  std::vector<Interval> large;
+  large.reserve(core.size());
+  std::ranges::transform(core, std::back_inserter(large),
+                         [&](std::uint32_t i) { return intervals[i]; });
+  const Placement found = search(large, std::max(goal, lower_bound(large)), of_skyline);
+  Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
+  PlacedIntervals<std::int32_t> placed(intervals.size());
+  for (std::size_t i = 0; i < core.size(); ++i) {
+    placed.insert(large[i], found.offsets[i]);
+    result.offsets[core[i]] = found.offsets[i];
+  }
+  for (const std::uint32_t i : parts.others()) {
+    result.offsets[i] = placed.find_offset(intervals[i], false);
+    placed.insert(intervals[i], result.offsets[i]);
+    result.height = std::max(result.height, result.offsets[i] + intervals[i].bytes);
+  }
+  return {.all = std::move(result), .core_height = found.height};
 }
 
 }  // namespace
@@ -311,30 +375,21 @@ Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
   }
   const std::size_t bound = lower_bound(intervals);
   const std::size_t slack = bound / 1000;  // the search ends this close to the bound
-  const Order crumbs = crumbs_of(intervals, slack);
-  const Order others = without(crumbs, intervals.size());
-  std::vector<Interval> large;
-  large.reserve(others.size());
-  std::ranges::transform(others, std::back_inserter(large),
-                         [&](std::uint32_t i) { return intervals[i]; });
-  // The smallest intervals come last and may exceed the goal. Where the limit is as low as the
-  // bound, they fit only if the others lie as low as these can.
   const bool is_tight = enough >= bound && enough - bound < slack;
-  const std::size_t goal =
-      std::max(is_tight ? lower_bound(large) : bound + slack, enough - std::min(enough, slack));
-  const Placement found = search(large, goal);
-  Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
-  PlacedIntervals<std::int32_t> placed(intervals.size());
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    placed.insert(large[i], found.offsets[i]);
-    result.offsets[others[i]] = found.offsets[i];
+  const std::size_t limit = is_tight ? enough : std::max(enough, bound + slack);
+  // The others come last and may exceed the goal. Where the limit is as low as the bound, they fit
+  // only if the core lies as low as it can.
+  const std::size_t goal = is_tight ? 0 : limit - slack;
+  // Comparisons: some 10 ms, or far less where nothing fits into the limit.
+  const std::size_t of_skyline = enough > 0 && enough < bound ? 3'000'000 : 20'000'000;
+  Parts parts(intervals);
+  PlacedParts placed = place_parts(intervals, parts, goal, of_skyline);
+  if (placed.all.height > limit && placed.core_height <= limit) {
+    parts.leave_out(slack);
+    PlacedParts other = place_parts(intervals, parts, goal, of_skyline);
+    return other.all.height < placed.all.height ? std::move(other.all) : std::move(placed.all);
   }
-  for (const std::uint32_t i : crumbs) {
-    result.offsets[i] = placed.find_offset(intervals[i], false);
-    placed.insert(intervals[i], result.offsets[i]);
-    result.height = std::max(result.height, result.offsets[i] + intervals[i].bytes);
-  }
-  return result;
+  return std::move(placed.all);
 }
 
 }  // namespace cnn

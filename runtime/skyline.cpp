@@ -206,7 +206,7 @@ class Weights {
 template <class Number>
 Placement place_with(const std::vector<Interval>& intervals, std::size_t goal,
                      std::size_t max_comparisons) {
-  constexpr int rounds_of_one_start = 30;
+  constexpr int rounds_of_one_start = 60;
   Placement best;
   Skyline<Number> skyline(intervals);
   Weights weights(intervals);

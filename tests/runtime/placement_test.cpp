@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "runtime/memory_plan.h"
 #include "tests/runtime/intervals.h"
 
 namespace cnn {
@@ -98,6 +99,51 @@ TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
   expect_disjoint(intervals, placement);
   EXPECT_LE(static_cast<double>(placement.height),
             1.25 * static_cast<double>(lower_bound(intervals)));
+}
+
+// A rectangle of steps and bytes.
+struct Area {
+  std::uint32_t first = 0, last = 0;
+  std::size_t units = 0;
+};
+
+// Cuts an area into at most so many intervals: placed as they were cut they leave no byte free.
+void cut(const Area& area, std::size_t count, std::mt19937& random,
+         std::vector<Interval>& intervals) {
+  constexpr std::uint32_t parts = 10;
+  const std::size_t of_one = count / 2;
+  const std::uint32_t share = 3 + random() % 5;  // in tenths
+  const std::uint32_t steps = area.last - area.first, middle = area.first + steps / parts * share;
+  if (of_one == 0) {
+    intervals.push_back(interval(area.first, area.last, alignment * area.units));
+  } else if (steps > parts && random() % 5 < 3) {
+    cut({area.first, middle, area.units}, of_one, random, intervals);
+    cut({middle + 1, area.last, area.units}, count - of_one, random, intervals);
+  } else {
+    const std::size_t units = area.units / parts * share + 1;
+    cut({area.first, area.last, units}, of_one, random, intervals);
+    cut({area.first, area.last, area.units - units}, count - of_one, random, intervals);
+  }
+}
+
+// Where hundreds of large intervals fill the memory, thousands of small ones that hardly take any
+// must not cost the search its rounds.
+TEST(Place, SearchesLongEnoughBesideThousandsOfSmallIntervals) {
+  double heights = 0;
+  constexpr int seeds = 6;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::vector<Interval> intervals;
+    std::mt19937 random(seed);
+    cut({0, 2999, std::size_t{1} << 20U}, 150, random, intervals);
+    for (int i = 0; i < 2700; ++i) {
+      const std::uint32_t first = random() % 2990;
+      intervals.push_back(interval(first, first + random() % 10, alignment * (1 + random() % 300)));
+    }
+    const Placement placement = place(intervals);
+    expect_disjoint(intervals, placement);
+    heights += static_cast<double>(placement.height) / static_cast<double>(lower_bound(intervals));
+  }
+  EXPECT_LT(heights / seeds, 1.12);
 }
 
 // A search that ends within a thousandth of the bound would exceed a limit that is the bound
