@@ -66,11 +66,19 @@ CublasHandle make_cublas() {
   return CublasHandle(raw);
 }
 
+// Tells the user that another engine takes the place of one that does not run, for the reason
+// `why`.
+std::string replacement_note(const std::string& key, const Choice& failed, const Choice& next,
+                             const std::string& why) {
+  return "cuDNN builds " + to_string(failed) + " for " + key +
+         " and does not run it: " + to_string(next) + " takes its place (" + why + ")";
+}
+
 }  // namespace
 
 Libraries::Libraries(Machine machine, LibraryOptions options, std::optional<PlanCache> cache)
     : machine_(std::move(machine)),
-      options_(options),
+      options_(std::move(options)),
       target_(Target::described(machine_.device_json)),
       cache_(std::move(cache)) {
   check(!options_.tune, "engines are timed on a device, and " + machine_.name +
@@ -81,7 +89,7 @@ Libraries::Libraries(Machine machine, LibraryOptions options, std::optional<Plan
 Libraries::Libraries(Machine machine, LibraryOptions options, Device& device,
                      std::optional<PlanCache> cache)
     : machine_(std::move(machine)),
-      options_(options),
+      options_(std::move(options)),
       cudnn_(make_cudnn()),
       cublas_(make_cublas()),
       target_(Target::live(cudnn_.get())),
@@ -330,9 +338,7 @@ std::shared_ptr<const Plan> Libraries::next_plan(const std::string& key, const B
         std::ranges::find(refused, choice) != refused.end()) {
       continue;
     }
-    notes_.push_back("cuDNN builds " + to_string(ready->choice) + " for " + key +
-                     " and does not run it: " + to_string(choice) + " takes its place (" + why +
-                     ")");
+    notes_.push_back(replacement_note(key, ready->choice, choice, why));
     ready = std::make_shared<const Ready>(target_, build(), choice);
     return {ready, &ready->plan};
   }
