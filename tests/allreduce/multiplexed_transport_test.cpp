@@ -62,7 +62,7 @@ constexpr int ranks_per_process = 2;
 TEST(MultiplexedTransport, NumbersRanksProcessByProcess) {
   NotingTransport processes(1);
   std::mutex mutex;
-  const MultiplexedTransport transport(processes, mutex, /*place=*/1, ranks_per_process);
+  const MultiplexedTransport transport(processes, mutex, /*local_rank=*/1, ranks_per_process);
   EXPECT_EQ(transport.rank(), 3);
   EXPECT_EQ(transport.ranks(), 6);
   EXPECT_EQ(transport.channels(), 10U)

@@ -20,6 +20,7 @@ using testing::IsEmpty;
 // integer.
 fs::path write(const TemporaryFolder& folder, const std::vector<std::string>& names) {
   std::vector<StoredTensor> tensors;
+  tensors.reserve(names.size());
   for (const std::string& name : names) {
     tensors.push_back({name, StoredType::f32, {2}});
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -122,10 +123,11 @@ TEST(Safetensors, ReadsPartsButNotBeyondATensor) {
   const auto path = write_tensors(folder, 2);
   const SafetensorsFile file(path);
   std::array<float, 2> part{};
-  file.read(*file.find("images"), 4 * 10, std::as_writable_bytes(std::span(part)));
+  file.read(*file.find("images"), std::uint64_t{4} * 10, std::as_writable_bytes(std::span(part)));
   EXPECT_THAT(part, ElementsAre(10.0F, 11.0F));
   EXPECT_THAT(error_of([&] {
-                file.read(*file.find("images"), 4 * 11, std::as_writable_bytes(std::span(part)));
+                file.read(*file.find("images"), std::uint64_t{4} * 11,
+                          std::as_writable_bytes(std::span(part)));
               }),
               HasSubstr("beyond the tensor images"));
 }

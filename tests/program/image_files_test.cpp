@@ -48,15 +48,15 @@ class FakeImageNet : public testing::Test {
     if (without_files.err.find("built without libjpeg-turbo") != std::string::npos) {
       GTEST_SKIP() << "this build reads no images";
     }
-    write_shards(data_, "train", 8, training_images, black);
-    write_shards(data_, "validation", 2, validation_images, white);
+    write_shards(records, "train", 8, training_images, black);
+    write_shards(records, "validation", 2, validation_images, white);
   }
 
   // Returns the common parameters of upstream's tests.
   Words flags(const Words& more) const {
     Words flags{"--device=cpu",
                 "--data_name=imagenet",
-                "--data_dir=" + data_.path().string(),
+                "--data_dir=" + records.path().string(),
                 "--model=trivial",
                 "--batch_size=2",
                 "--num_gpus=2",
@@ -120,7 +120,7 @@ class FakeImageNet : public testing::Test {
     EXPECT_EQ(accuracies[0], "Accuracy @ 1 = 1.0000 Accuracy @ 5 = 1.0000 [80 examples]");
   }
 
-  TemporaryFolder data_, folder_;
+  TemporaryFolder records;
 };
 
 TEST_F(FakeImageNet, TrainsResumesAndEvaluatesAsUpstreamAsserts) {
@@ -192,21 +192,22 @@ TEST_F(FakeImageNet, IsMeasuredAloneByInputOnly) {
 }
 
 TEST_F(FakeImageNet, ReadsFoldersOfImages) {
+  const TemporaryFolder folder;
   for (const char* name : {"train/a/1.JPEG", "train/a/2.JPEG", "train/b/1.JPEG", "val/a/1.JPEG"}) {
-    folder_.write(name, FlatJpeg::encode(60, 50, black));
+    folder.write(name, FlatJpeg::encode(60, 50, black));
   }
   const Finished run = run_program({"--device=cpu", "--data_name=imagenet",
-                                    "--data_dir=" + folder_.path().string(), "--model=trivial",
+                                    "--data_dir=" + folder.path().string(), "--model=trivial",
                                     "--batch_size=2", "--num_epochs=2", "--num_warmup_batches=0"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("Num batches: 3\n"));
 }
 
 TEST_F(FakeImageNet, EndsWithOneLineAtABrokenRecord) {
-  const std::filesystem::path shard = data_.path() / "train-00003-of-00008";
+  const std::filesystem::path shard = records.path() / "train-00003-of-00008";
   std::string file = read_file(shard);
   file[file.size() / 2] = static_cast<char>(file[file.size() / 2] ^ 1);
-  data_.write(shard.filename().string(), file);
+  records.write(shard.filename().string(), file);
   const Words epoch = {"--num_epochs=1", "--num_warmup_batches=0"};
   const Finished run = run_program(flags(epoch));
   EXPECT_EQ(run.status, 1);

@@ -175,7 +175,7 @@ Finished third_step(const std::string& variable, float number, std::size_t count
   EXPECT_EQ(trained.status, 0) << trained.err;
   const std::string name = "t/model.ckpt-2.safetensors";
   folder.write(name, with_values(read_file(folder / name), variable, number, count));
-  const Finished run = run_program(
+  Finished run = run_program(
       with(with(mnist(folder / "t"), {"--num_batches=3", "--save_model_steps=1000"}), more));
   EXPECT_EQ(run.status, 0) << run.err;
   return run;

@@ -1,6 +1,7 @@
 #include "runtime/placement.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <ctime>
 #include <gtest/gtest.h>
 #include <random>
@@ -164,12 +165,12 @@ TEST(Place, KeepsToALimitThatIsTheBound) {
 TEST(Place, PaysNextToNothingForCrumbs) {
   std::vector<Interval> intervals;
   for (std::uint32_t layer = 0; layer < 100; ++layer) {
-    intervals.push_back(interval(layer, 200 - layer, 64 * 1024));
+    intervals.push_back(interval(layer, 200 - layer, std::size_t{64} * 1024));
     intervals.push_back(interval(layer, 200, 64));  // statistics, which live long
   }
   const Placement placement = place(intervals);
   expect_disjoint(intervals, placement);
-  EXPECT_LE(placement.height, lower_bound(intervals) + 100 * 64);
+  EXPECT_LE(placement.height, lower_bound(intervals) + std::size_t{100} * 64);
 }
 
 TEST(Place, GivesTheSameAnswerEveryTime) {

@@ -116,7 +116,7 @@ TEST_F(PlanFileTest, IsRefusedWithAKeyTwice) {
       {"policy", "\"policy\": \"planned\""}, {"of.batch_size", "\"batch_size\": \"64\""}};
   for (const auto& [key, once] : members) {
     std::string twice = text;
-    twice.replace(twice.find(once), once.size(), once + "," + once);
+    twice.insert(twice.find(once), once + ",");
     const std::string expected = "it is not readable: the key \"" + key +
                                  "\" is there twice; make one for this run with --lms_plan_out";
     EXPECT_EQ(refusal(twice, origin), expected);

@@ -20,6 +20,7 @@ FinishedStep step_of_loss(std::int64_t number, double loss) {
   return {.number = number, .global_step = number + 10, .total_loss = loss, .loss = loss};
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving or destroying a Json does not throw.
 struct WatchedRun {
   Json result;
   std::string notes;

@@ -10,6 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving or destroying a Json does not throw.
 struct CheckedForward {
   Json result;
   std::string notes;

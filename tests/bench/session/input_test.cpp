@@ -1,5 +1,6 @@
 #include "bench/session/input.h"
 
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -50,7 +51,7 @@ struct FedRun {
   }
   void resize(int ranks) {
     job.ranks = ranks;
-    job.batch = job.eval_batch = {.per_device = 2, .global = 2 * ranks};
+    job.batch = job.eval_batch = {.per_device = 2, .global = std::int64_t{2} * ranks};
   }
   RankContext context(int rank = 0, int ranks = 1) const {
     RankContext context = only_rank(backend);
@@ -144,6 +145,7 @@ TEST(Feeders, GiveRanksThatAreComparedTheSameExamples) {
   }
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving or destroying a Json does not throw.
 struct ReportedInput {
   std::string out, err;
   Json result;

@@ -58,21 +58,20 @@ class ImageNetRecords : public testing::Test {
         records.push_back(record_of(
             jpeg_of(60 + number, 90 - number, JpegKind::subsampled, gradient), 100 + number));
       }
-      folder_.write("train-0000" + std::to_string(shard) + "-of-00002", image_shard_of(records));
+      folder.write("train-0000" + std::to_string(shard) + "-of-00002", image_shard_of(records));
     }
-    folder_.write("validation-00000-of-00001",
-                  image_shard_of({record_of(FlatJpeg::encode(50, 70, 255), 1),
-                                  record_of(png_of(70, 50, [](int, int, int) { return 0; }), 2)}));
+    folder.write("validation-00000-of-00001",
+                 image_shard_of({record_of(FlatJpeg::encode(50, 70, 255), 1),
+                                 record_of(png_of(70, 50, [](int, int, int) { return 0; }), 2)}));
   }
   Options options(bool training = true) const {
-    return {
-        .dir = folder_.path().string(), .training = training, .images = {.side = 32, .seed = 9}};
+    return {.dir = folder.path().string(), .training = training, .images = {.side = 32, .seed = 9}};
   }
   std::unique_ptr<Dataset> opened(const Options& options) const {
     return open(find("imagenet"), options);
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(ImageNetRecords, HaveAnExampleForEachRecord) {
@@ -161,7 +160,7 @@ TEST_F(ImageNetRecords, CanBeKeptInMemoryAndRepeated) {
   cache.images.cache = true;
   const auto dataset = opened(cache);
   const auto before = example_at(*dataset, 5, {}).image;
-  std::filesystem::remove(folder_.path() / "train-00001-of-00002");
+  std::filesystem::remove(folder.path() / "train-00001-of-00002");
   EXPECT_EQ(example_at(*dataset, 5, {}).image, before);
   Options repeat = options();
   repeat.repeat_first = true;
@@ -173,13 +172,13 @@ TEST_F(ImageNetRecords, CanBeKeptInMemoryAndRepeated) {
 
 TEST_F(ImageNetRecords, NameALostFile) {
   const auto dataset = opened(options());
-  std::filesystem::remove(folder_.path() / "train-00000-of-00002");
+  std::filesystem::remove(folder.path() / "train-00000-of-00002");
   EXPECT_THAT(error_of([&] { example_at(*dataset, 0, {}); }),
               AllOf(HasSubstr("cannot open"), HasSubstr("train-00000-of-00002")));
   Options skipping = options();
   skipping.images.skip_broken = true;
   const auto other = opened(skipping);
-  std::filesystem::remove(folder_.path() / "train-00001-of-00002");
+  std::filesystem::remove(folder.path() / "train-00001-of-00002");
   EXPECT_THAT(error_of([&] { example_at(*other, 0, {}); }), HasSubstr("train-00001-of-00002"))
       << "a lost file is no broken record";
 }
@@ -195,7 +194,7 @@ TEST_F(ImageNetRecords, NameABrokenRecordOrLeaveItOut) {
   const std::string bad_label = image_shard_of({record_of(FlatJpeg::encode(20, 20, 9), 1001)});
   for (const auto& [broken, says] :
        {std::pair{flipped, "checksum"}, {bad_image, "JPEG"}, {bad_label, "label 1001"}}) {
-    folder_.write("train-00000-of-00002", broken);
+    folder.write("train-00000-of-00002", broken);
     const auto refusing = opened(options());
     EXPECT_THAT(error_of([&] { example_at(*refusing, 0, {}); }),
                 AllOf(HasSubstr("train-00000-of-00002: the record at byte 0 is broken"),
@@ -211,8 +210,8 @@ TEST_F(ImageNetRecords, NameABrokenRecordOrLeaveItOut) {
 
 TEST_F(ImageNetRecords, EndWithTheProblemWhereAllAreBroken) {
   const std::string bad = image_shard_of({record_of("GIF89a", 1), record_of("GIF89a", 2)});
-  folder_.write("train-00000-of-00002", bad);
-  folder_.write("train-00001-of-00002", bad);
+  folder.write("train-00000-of-00002", bad);
+  folder.write("train-00001-of-00002", bad);
   Options skipping = options();
   skipping.images.skip_broken = true;
   const auto dataset = opened(skipping);
@@ -238,13 +237,13 @@ class ImageNetFolders : public testing::Test {
   void SetUp() override {
     for (const char* name :
          {"train/n02/b.JPEG", "train/n02/a.jpg", "train/n01/c.jpeg", "val/n01/x.JPEG"}) {
-      folder_.write(name, FlatJpeg::encode(20, 30, 100));
+      folder.write(name, FlatJpeg::encode(20, 30, 100));
     }
-    folder_.write("train/n01/readme.txt", "no image");
-    folder_.write("train/.hidden/a.jpg", "no class");
+    folder.write("train/n01/readme.txt", "no image");
+    folder.write("train/.hidden/a.jpg", "no class");
   }
   std::unique_ptr<Dataset> opened(const std::string& class_list = "", bool training = true) const {
-    return open(find("imagenet"), {.dir = folder_.path().string(),
+    return open(find("imagenet"), {.dir = folder.path().string(),
                                    .training = training,
                                    .images = {.side = 8, .class_list = class_list}});
   }
@@ -256,7 +255,7 @@ class ImageNetFolders : public testing::Test {
     return labels;
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(ImageNetFolders, AreLabelledByTheirSortedNamesFromOne) {
@@ -265,20 +264,20 @@ TEST_F(ImageNetFolders, AreLabelledByTheirSortedNamesFromOne) {
 }
 
 TEST_F(ImageNetFolders, AreLabelledByAListOfNames) {
-  const std::string list = folder_.write("names", "n02\nn00\nn01\n").string();
+  const std::string list = folder.write("names", "n02\nn00\nn01\n").string();
   EXPECT_THAT(labels(*opened(list)), ElementsAre(3, 1, 1));
-  const std::string incomplete = folder_.write("names", "n02\n").string();
+  const std::string incomplete = folder.write("names", "n02\n").string();
   EXPECT_THAT(error_of([&] { opened(incomplete); }), HasSubstr("does not have the class n01"));
-  const std::string twice = folder_.write("names", "n02\nn02\n").string();
+  const std::string twice = folder.write("names", "n02\nn02\n").string();
   EXPECT_THAT(error_of([&] { opened(twice); }), HasSubstr("twice"));
 }
 
 TEST_F(ImageNetFolders, NameABrokenOrLostFile) {
   const auto dataset = opened();
-  folder_.write("train/n02/a.jpg", "not a JPEG");
+  folder.write("train/n02/a.jpg", "not a JPEG");
   EXPECT_THAT(error_of([&] { example_at(*dataset, 1, {}); }),
               AllOf(HasSubstr("n02/a.jpg"), HasSubstr("neither a JPEG nor a PNG")));
-  std::filesystem::remove(folder_.path() / "train/n02/a.jpg");
+  std::filesystem::remove(folder.path() / "train/n02/a.jpg");
   EXPECT_THAT(error_of([&] { example_at(*dataset, 1, {}); }),
               AllOf(HasSubstr("cannot open"), HasSubstr("n02/a.jpg")));
 }

@@ -28,18 +28,17 @@ std::string shard_of(std::initializer_list<std::size_t> lengths) {
 class RecordIndexTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_.write("train-00001-of-00002", shard_of({30}));
-    folder_.write("train-00000-of-00002", shard_of({10, 20}));
-    folder_.write("validation-00000-of-00001", shard_of({5}));
-    folder_.write("train.txt", "not a shard");
+    folder.write("train-00001-of-00002", shard_of({30}));
+    folder.write("train-00000-of-00002", shard_of({10, 20}));
+    folder.write("validation-00000-of-00001", shard_of({5}));
+    folder.write("train.txt", "not a shard");
   }
   OpenedIndex opened(bool skip_broken = false) const {
-    return open_record_index(
-        {.dir = folder_.path(), .subset = "train", .skip_broken = skip_broken});
+    return open_record_index({.dir = folder.path(), .subset = "train", .skip_broken = skip_broken});
   }
-  fs::path file() const { return folder_.path() / ".train.record_index"; }
+  fs::path file() const { return folder.path() / ".train.record_index"; }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(RecordIndexTest, CountsRecordsThroughTheShardsInTheOrderOfTheirNames) {
@@ -65,14 +64,14 @@ TEST_F(RecordIndexTest, IsKeptBesideTheShards) {
 
 TEST_F(RecordIndexTest, IsBuiltAgainWhenAShardChanged) {
   opened();
-  folder_.write("train-00001-of-00002", shard_of({30, 40}));
+  folder.write("train-00001-of-00002", shard_of({30, 40}));
   const OpenedIndex after_growth = opened();
   EXPECT_TRUE(after_growth.was_built);
   EXPECT_EQ(after_growth.index.size(), 4);
-  fs::last_write_time(folder_.path() / "train-00001-of-00002",
+  fs::last_write_time(folder.path() / "train-00001-of-00002",
                       fs::file_time_type::clock::now() - std::chrono::hours(1));
   EXPECT_TRUE(opened().was_built);
-  fs::rename(folder_.path() / "train-00001-of-00002", folder_.path() / "train-00002-of-00002");
+  fs::rename(folder.path() / "train-00001-of-00002", folder.path() / "train-00002-of-00002");
   EXPECT_TRUE(opened().was_built);
 }
 
@@ -82,9 +81,9 @@ TEST_F(RecordIndexTest, IsBuiltAgainWhenItsFileIsDamaged) {
   for (std::size_t at = 0; at < good.size(); at += 3) {
     std::string bad = good;
     bad[at] ^= 16;
-    folder_.write(".train.record_index", bad);
+    folder.write(".train.record_index", bad);
     EXPECT_TRUE(opened().was_built) << at;
-    folder_.write(".train.record_index", good.substr(0, at));
+    folder.write(".train.record_index", good.substr(0, at));
     EXPECT_EQ(opened().index.size(), 3) << at;
   }
 }
@@ -102,7 +101,7 @@ TEST_F(RecordIndexTest, LiesInTheCacheFolderWhereItsOwnCannotBeWritten) {
 TEST_F(RecordIndexTest, RefusesABrokenShardAndSaysHowToGoOn) {
   std::string file = shard_of({10, 20, 30});
   file[26] ^= 1;
-  folder_.write("train-00000-of-00002", file);
+  folder.write("train-00000-of-00002", file);
   EXPECT_THAT(error_of([&] { opened(); }),
               AllOf(HasSubstr("train-00000-of-00002"), HasSubstr("byte 26"),
                     HasSubstr("--skip_broken_records")));
@@ -115,45 +114,45 @@ TEST_F(RecordIndexTest, RefusesABrokenShardAndSaysHowToGoOn) {
 // The original's pattern train-*-of-* takes these names too. A writer's unfinished file is no
 // shard.
 TEST_F(RecordIndexTest, FindsShardsWhoseNamesHaveAnEnding) {
-  fs::rename(folder_.path() / "train-00000-of-00002",
-             folder_.path() / "train-00000-of-00002.tfrecord");
-  fs::rename(folder_.path() / "train-00001-of-00002",
-             folder_.path() / "train-00001-of-00002.tfrecord");
-  folder_.write("train-00001-of-00002.tfrecord.tmp", shard_of({1}));
+  fs::rename(folder.path() / "train-00000-of-00002",
+             folder.path() / "train-00000-of-00002.tfrecord");
+  fs::rename(folder.path() / "train-00001-of-00002",
+             folder.path() / "train-00001-of-00002.tfrecord");
+  folder.write("train-00001-of-00002.tfrecord.tmp", shard_of({1}));
   const OpenedIndex index = opened();
   EXPECT_EQ(index.index.size(), 3);
   EXPECT_THAT(index.notices, IsEmpty());
 }
 
 TEST_F(RecordIndexTest, SaysThatAShardIsCompressed) {
-  folder_.write("train-00000-of-00002", std::string("\x1f\x8b\x08", 3) + std::string(40, 'x'));
+  folder.write("train-00000-of-00002", std::string("\x1f\x8b\x08", 3) + std::string(40, 'x'));
   EXPECT_THAT(error_of([&] { opened(); }),
               AllOf(HasSubstr("train-00000-of-00002"), HasSubstr("unpack it with gunzip")));
-  fs::remove(folder_.path() / "train-00001-of-00002");
+  fs::remove(folder.path() / "train-00001-of-00002");
   EXPECT_THAT(error_of([&] { opened(true); }),
               AllOf(HasSubstr("hold no records"), HasSubstr("unpack it with gunzip")));
 }
 
 TEST_F(RecordIndexTest, SaysWhyAShardCannotBeRead) {
-  fs::create_symlink("/nowhere", folder_.path() / "train-00002-of-00003");
+  fs::create_symlink("/nowhere", folder.path() / "train-00002-of-00003");
   EXPECT_THAT(error_of([&] { opened(); }),
               AllOf(HasSubstr("train-00002-of-00003"), HasSubstr("No such file or directory")));
 }
 
 TEST_F(RecordIndexTest, TellsOfMissingShards) {
-  fs::remove(folder_.path() / "train-00000-of-00002");
+  fs::remove(folder.path() / "train-00000-of-00002");
   EXPECT_THAT(opened().notices, ElementsAre(HasSubstr("has 1 of the 2 shards")));
 }
 
 TEST_F(RecordIndexTest, TellsOfEmptyShards) {
-  folder_.write("train-00001-of-00002", "");
+  folder.write("train-00001-of-00002", "");
   for (int run = 0; run < 2; ++run) {
     const OpenedIndex index = opened();
     EXPECT_EQ(index.index.size(), 2);
     EXPECT_THAT(index.notices, ElementsAre(HasSubstr("train-00001-of-00002 is an empty file: an "
                                                      "epoch is what the other shards hold")));
   }
-  folder_.write("train-00002-of-00003", "");
+  folder.write("train-00002-of-00003", "");
   EXPECT_THAT(opened().notices, ElementsAre(AllOf(HasSubstr("2 shards are empty files"),
                                                   HasSubstr("train-00001-of-00002: "))));
 }

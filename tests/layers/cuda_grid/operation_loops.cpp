@@ -45,7 +45,8 @@ class Loops {
     const auto a = read(e.a).as<float>();
     const auto out = result_of(e.out).as<float>();
     for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i] = value(e.function, a[i], e.b == 0 ? 0 : at(e.b, i, graph_.tensor(e.out).shape));
+      const double b = e.b == 0 ? 0 : at(e.b, i, graph_.tensor(e.out).shape);
+      out[i] = static_cast<float>(value(e.function, a[i], b));
     }
     write(e.out);
   }

@@ -21,18 +21,18 @@ inline const layers::cuda::Libraries::Build build_convolution = [] {
 
 class LiveLibraries : public testing::Test {
  protected:
-  std::shared_ptr<layers::cuda::Libraries> make(layers::cuda::LibraryOptions options = {}) {
-    const layers::cuda::Machine machine{.name = device_.name(),
-                                        .memory_bytes = device_.facts().memory_bytes};
+  std::shared_ptr<layers::cuda::Libraries> make(const layers::cuda::LibraryOptions& options = {}) {
+    const layers::cuda::Machine machine{.name = device.name(),
+                                        .memory_bytes = device.facts().memory_bytes};
     std::optional<layers::cuda::PlanCache> cache;
     if (options.tune) {
-      cache.emplace(folder_ / "plans", layers::cuda::PlanCache::Owner{.device = "any"}, true);
+      cache.emplace(folder / "plans", layers::cuda::PlanCache::Owner{.device = "any"}, true);
     }
-    return std::make_shared<layers::cuda::Libraries>(machine, options, device_, std::move(cache));
+    return std::make_shared<layers::cuda::Libraries>(machine, options, device, std::move(cache));
   }
 
-  const TemporaryFolder folder_;
-  cuda::CudaDevice device_;
+  const TemporaryFolder folder;
+  cuda::CudaDevice device;
 };
 
 }  // namespace cnn::tests

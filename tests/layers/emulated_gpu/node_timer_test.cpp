@@ -20,32 +20,33 @@ class NodeTimerTest : public LiveLibraries {
     return {.in = {image, weights}, .out = {image}};
   }
 
-  const layers::Conv2d op_{{.window = {}}};
+  const layers::Conv2d op{{.window = {}}};
 };
 
 TEST_F(NodeTimerTest, TimesANodeByItsKernelWhichMayAskForAnEngine) {
   const auto libraries = make({.tune = true});
   KernelTable table;
   layers::cuda::add_kernels(table, libraries);
-  layers::cuda::NodeTimer timer(device_);
+  layers::cuda::NodeTimer timer(device);
   const auto seconds =
-      libraries->node_seconds("conv", [&] { return timer.seconds_of(table, op_, signature(2)); });
+      libraries->node_seconds("conv", [&] { return timer.seconds_of(table, op, signature(2)); });
   ASSERT_TRUE(seconds);
   EXPECT_GT(*seconds, 0);
   EXPECT_EQ(libraries->counts().tuned, 1U);
 }
 
 TEST_F(NodeTimerTest, KnowsNoTimeOfANodeWithoutAKernel) {
-  layers::cuda::NodeTimer timer(device_);
-  EXPECT_FALSE(timer.seconds_of(KernelTable(), op_, signature(2)));
+  layers::cuda::NodeTimer timer(device);
+  EXPECT_FALSE(timer.seconds_of(KernelTable(), op, signature(2)));
 }
 
 TEST_F(NodeTimerTest, KnowsNoTimeOfANodeThatDoesNotFitTheDevice) {
   KernelTable table;
   layers::cuda::add_kernels(table, make());
-  layers::cuda::NodeTimer timer(device_);
-  const auto images = static_cast<std::int64_t>(device_.memory_bytes() / (8 * 4 * 4 * 2));
-  EXPECT_FALSE(timer.seconds_of(table, op_, signature(images)));
+  layers::cuda::NodeTimer timer(device);
+  const auto images =
+      static_cast<std::int64_t>(device.memory_bytes() / (std::size_t{8} * 4 * 4 * 2));
+  EXPECT_FALSE(timer.seconds_of(table, op, signature(images)));
 }
 
 }  // namespace

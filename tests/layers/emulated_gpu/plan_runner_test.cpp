@@ -24,21 +24,21 @@ class PlanRunnerTest : public LiveLibraries {
  protected:
   // The sums of an image and weights of ones, as the key's engine computes them.
   std::vector<std::uint16_t> run(const std::shared_ptr<Libraries>& libraries) {
-    constexpr std::size_t image = 2 * 8 * 4 * 4, weights = 8 * 8;
+    constexpr std::size_t image = std::size_t{2} * 8 * 4 * 4, weights = std::size_t{8} * 8;
     constexpr std::uint16_t one = 0x3c00;
-    const auto stream = device_.make_stream(Lane::compute);
+    const auto stream = device.make_stream(Lane::compute);
     const std::size_t planned = libraries->choose("key", build_convolution)->workspace;
-    Buffer host = device_.allocate_host(image * sizeof(one));
+    Buffer host = device.allocate_host(image * sizeof(one));
     auto* const numbers = reinterpret_cast<std::uint16_t*>(host.data());
     std::fill_n(numbers, image, one);
     std::vector<Buffer> operands;
     std::vector<void*> pointers;
     for (const std::size_t elements : {image, weights, image}) {
-      operands.push_back(device_.allocate(elements * sizeof(one)));
+      operands.push_back(device.allocate(elements * sizeof(one)));
       pointers.push_back(operands.back().data());
       stream->copy(operands.back().data(), host.data(), elements * sizeof(one));
     }
-    const Buffer workspace = device_.allocate(planned + 1);
+    const Buffer workspace = device.allocate(planned + 1);
     stream->synchronize();  // a run that fails leaves nothing queued
     layers::cuda::PlanRunner runner(libraries, "key", build_convolution);
     for (int i = 0; i < 2; ++i) {

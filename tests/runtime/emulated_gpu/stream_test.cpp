@@ -57,7 +57,7 @@ TEST_F(EmulatedStream, RefusesKernelsOfAnotherDevice) {
 
 TEST_F(EmulatedStream, TakesNoEventOfAnotherDevice) {
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  const cudaEvent_t foreign = make_event();
+  cudaEvent_t foreign = make_event();
   EXPECT_EQ(cudaEventRecord(foreign, stream), cudaErrorInvalidResourceHandle);
   expect_violation("an event of device 1 was recorded on a stream of device 0");
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
