@@ -23,8 +23,8 @@ bool is_near(std::size_t bytes, std::size_t smallest) {
   return static_cast<double>(bytes) <= ratio * static_cast<double>(smallest);
 }
 
-constexpr std::size_t stride =
-    4;  // of the budgets that are searched anew far from the smallest one
+// So many budgets apart are searches that start anew far from the smallest budget.
+constexpr std::size_t stride = 4;
 
 // Returns the budgets of the series that are near or at most `last`, and one stride more,
 // ascending: dense near the smallest, where little memory saves much time.
