@@ -49,8 +49,8 @@ MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace, std::size_t enough = 0);
 
 // The largest number of bytes live in one step: plan_memory() cannot need less, and seldom needs
-// over 1 % more; up to 10 % where memory is so short that a few large blocks fill it. Takes a tenth
-// of plan_memory()'s time, for searches over many schedules.
+// over 1 % more, but often several per cent where memory is so short that a few large blocks fill
+// it. Takes a tenth of plan_memory()'s time, for searches over many schedules.
 struct PeakMemory {
   std::size_t device_bytes = 0, host_bytes = 0;
 };

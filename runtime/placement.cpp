@@ -233,14 +233,14 @@ class Search {
 };
 
 // Tries some orders, then the skyline heuristic, and where little is missing rounds from its
-// placement that place intervals first that stick out.
+// placement that place intervals first that stick out. max_comparisons: of the skyline.
 Placement search(const std::vector<Interval>& intervals, std::size_t good_enough,
-                 std::size_t of_skyline) {
-  constexpr std::size_t comparisons = 4'000'000;  // some 5 ms
+                 std::size_t max_comparisons) {
+  constexpr std::size_t of_rounds = 4'000'000;  // comparisons, some 5 ms
   constexpr std::size_t max_rounds = 1000;
   constexpr std::size_t max_intervals = 10'000;  // of the skyline, whose rounds take longer
   const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
-  const std::size_t all_rounds = std::clamp<std::size_t>(comparisons / of_one_round, 1, max_rounds);
+  const std::size_t all_rounds = std::clamp<std::size_t>(of_rounds / of_one_round, 1, max_rounds);
   std::size_t rounds = 0;
   Search search(intervals, good_enough);
   for (const Order& order : first_orders(intervals)) {
@@ -250,7 +250,7 @@ Placement search(const std::vector<Interval>& intervals, std::size_t good_enough
     }
   }
   if (!search.is_done() && !intervals.empty() && intervals.size() <= max_intervals) {
-    search.evaluate(place_by_skyline(intervals, good_enough, of_skyline));
+    search.evaluate(place_by_skyline(intervals, good_enough, max_comparisons));
   }
   for (; !search.is_done() && search.is_near() && rounds < all_rounds; ++rounds) {
     search.iterate();
@@ -300,19 +300,19 @@ class Parts {
   }
 
  private:
-  // Core are intervals of at least these bytes that are live in a step with at least these live
-  // bytes, both as shares of the most that are live in one step.
+  // The core consists of intervals with at least these bytes that are live in a step with more than
+  // these live bytes, both as shares of the most that are live in one step.
   struct Shares {
     double bytes = 0, live = 0;
   };
   static constexpr Shares large{.bytes = 1.0 / 300, .live = 0.7};
   static constexpr Shares medium{.bytes = 1.0 / 1000, .live = 0.9};
 
-  // Returns for each step how many of the earlier ones have more live bytes.
-  static std::vector<std::uint32_t> full_steps(const std::vector<std::size_t>& live, double more) {
+  // Returns for each step how many of the earlier ones have more live bytes than `bytes`.
+  static std::vector<std::uint32_t> full_steps(const std::vector<std::size_t>& live, double bytes) {
     std::vector<std::uint32_t> count{0};
-    for (const std::size_t bytes : live) {
-      count.push_back(count.back() + (static_cast<double>(bytes) > more ? 1 : 0));
+    for (const std::size_t of_step : live) {
+      count.push_back(count.back() + (static_cast<double>(of_step) > bytes ? 1 : 0));
     }
     return count;
   }
@@ -338,13 +338,13 @@ struct PlacedParts {
 
 // Places the core, whose search ends at the goal, then the others into the gaps.
 PlacedParts place_parts(const std::vector<Interval>& intervals, const Parts& parts,
-                        std::size_t goal, std::size_t of_skyline) {
+                        std::size_t goal, std::size_t max_comparisons) {
   const Order core = parts.core();
   std::vector<Interval> large;
   large.reserve(core.size());
   std::ranges::transform(core, std::back_inserter(large),
                          [&](std::uint32_t i) { return intervals[i]; });
-  const Placement found = search(large, std::max(goal, lower_bound(large)), of_skyline);
+  const Placement found = search(large, std::max(goal, lower_bound(large)), max_comparisons);
   Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
   PlacedIntervals<std::int32_t> placed(intervals.size());
   for (std::size_t i = 0; i < core.size(); ++i) {
@@ -381,12 +381,12 @@ Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
   // only if the core lies as low as it can.
   const std::size_t goal = is_tight ? 0 : limit - slack;
   // Comparisons: some 10 ms, or far less where nothing fits into the limit.
-  const std::size_t of_skyline = enough > 0 && enough < bound ? 3'000'000 : 20'000'000;
+  const std::size_t max_comparisons = enough > 0 && enough < bound ? 3'000'000 : 20'000'000;
   Parts parts(intervals);
-  PlacedParts placed = place_parts(intervals, parts, goal, of_skyline);
+  PlacedParts placed = place_parts(intervals, parts, goal, max_comparisons);
   if (placed.all.height > limit && placed.core_height <= limit) {
     parts.leave_out(slack);
-    PlacedParts other = place_parts(intervals, parts, goal, of_skyline);
+    PlacedParts other = place_parts(intervals, parts, goal, max_comparisons);
     return other.all.height < placed.all.height ? std::move(other.all) : std::move(placed.all);
   }
   return std::move(placed.all);

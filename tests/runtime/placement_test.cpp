@@ -127,7 +127,7 @@ void cut(const Area& area, std::size_t count, std::mt19937& random,
   }
 }
 
-// Where hundreds of large intervals fill the memory, thousands of small ones that hardly take any
+// Where many large intervals fill the memory, thousands of small ones that hardly take any
 // must not cost the search its rounds.
 TEST(Place, SearchesLongEnoughBesideThousandsOfSmallIntervals) {
   double heights = 0;
