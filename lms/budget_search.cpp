@@ -127,15 +127,13 @@ class BudgetSearch {
  private:
   // Sets the seconds below which this search rejects plans, from one that fits by its live bytes,
   // and returns whether the others may be as fast as the plan of another budget. Later attempts may
-  // find plans that are somewhat faster than this one; those that are far faster, which are rare,
-  // are rejected even where the search goes on: so one that is left out misses nothing, and more
-  // memory is never slower.
+  // find faster plans, down to fastest_of_live; still faster ones are rejected even where the
+  // search goes on: so one that is left out misses nothing, and more memory is never slower.
   bool limit_to_useful(const Solution& found) {
-    constexpr double fastest = 0.9;
     if (useful_seconds_ == nullptr || !found.evaluation.fits) {
       return true;
     }
-    least_seconds_ = std::max(least_seconds_, fastest * found.evaluation.seconds);
+    least_seconds_ = std::max(least_seconds_, fastest_of_live * found.evaluation.seconds);
     return least_seconds_ <= *useful_seconds_;
   }
 

@@ -27,6 +27,11 @@ struct SearchedPlan {
 // Returns the plan with the smallest peak: no plan is known for smaller budgets.
 SearchedPlan minimize_memory(const Request& request, const PlanningProblem& problem);
 
+// A search may end at a plan that is somewhat faster than the one by live bytes that it begins
+// with, since it goes on searching. It rejects those that take less than this share of its seconds,
+// which are rare, so that other searches can tell what is left out before it runs.
+inline constexpr double fastest_of_live = 0.9;
+
 // Describes the plan that a search looks for.
 struct SearchGoal {
   std::size_t device_bytes = 0;  // of the arena, instead of the request's

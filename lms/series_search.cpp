@@ -23,7 +23,7 @@ bool is_near(std::size_t bytes, std::size_t smallest) {
   return static_cast<double>(bytes) <= ratio * static_cast<double>(smallest);
 }
 
-// So many budgets apart are searches that start anew far from the smallest budget.
+// Far from the smallest budget, one budget in so many is searched anew.
 constexpr std::size_t stride = 4;
 
 // Returns the budgets of the series that are near or at most `last`, and one stride more,
@@ -34,13 +34,16 @@ std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   const auto bytes = [&] {
     return static_cast<std::size_t>(static_cast<double>(smallest) * ratio) / alignment * alignment;
   };
-  for (std::size_t larger = 0; larger < stride;) {
-    if (!series.empty() && !is_near(bytes(), series.front()) && bytes() > last) {
-      ++larger;
-    }
+  const auto add = [&] {
     series.push_back(bytes());
     constexpr double near = 1.1, near_step = 1.04, far_step = 1.03;
     ratio *= ratio < near ? near_step : far_step;
+  };
+  while (series.empty() || is_near(bytes(), series.front()) || bytes() <= last) {
+    add();
+  }
+  for (std::size_t larger = 0; larger < stride; ++larger) {
+    add();
   }
   return series;
 }
@@ -102,9 +105,9 @@ class SeriesSearch {
     std::optional<SearchedPlan> plan;
   };
 
-  bool is_below_near(std::size_t i) const { return i + 1 < near_; }
+  bool is_next_near(std::size_t i) const { return i + 1 < near_; }
   bool starts_from_simple_plans(std::size_t i) const {
-    return is_below_near(i) || (i >= near_ && i % stride == 0);
+    return is_next_near(i) || (i >= near_ && i % stride == 0);
   }
   bool starts_anew(std::size_t i) const { return i < near_ || starts_from_simple_plans(i); }
   std::size_t full_below(std::size_t i) const { return starts_anew(i) ? i : full_below(i - 1); }
@@ -121,20 +124,19 @@ class SeriesSearch {
   }
   // Returns the largest bytes that a search from the near budget's plan by live bytes may lead to.
   std::size_t last_below(std::size_t i) const {
-    return is_below_near(i) ? std::min(series_[i + 1] - alignment, request_.budget.device)
-                            : series_[std::min(last_from(i), count_ - 1)];
+    return is_next_near(i) ? std::min(series_[i + 1] - alignment, request_.budget.device)
+                           : series_[std::min(last_from(i), count_ - 1)];
   }
 
   // Returns the seconds below which plans for this budget, and those that continue them, are
   // rejected: a share of what live bytes permit there and at the next larger budget that is
   // searched anew, for near budgets at the largest of them. Needs their plans by live bytes.
   double least_seconds(std::size_t i) const {
-    constexpr double fastest = 0.9;
     const auto estimate = [&](std::size_t budget) {
       const Evaluation& live = found(budget).evaluation;
-      return live.fits ? fastest * live.seconds : 0;
+      return live.fits ? fastest_of_live * live.seconds : 0;
     };
-    return is_below_near(i) ? estimate(near_ - 1) : std::min(estimate(i), estimate(full_above(i)));
+    return is_next_near(i) ? estimate(near_ - 1) : std::min(estimate(i), estimate(full_above(i)));
   }
 
   // The goal of a search for these bytes whose result is of use for budgets up to `last` bytes and
@@ -187,20 +189,22 @@ class SeriesSearch {
     below_task_.resize(near_);
     full_task_.resize(series_.size());
     const std::size_t first = full_below(count_ - 1);
-    if (first >= near_) {
+    const bool is_far = first >= near_;
+    if (is_far) {
       add_simple(first);
+    }
+    if (!is_next_near(first)) {
       add_simple(full_above(first));
+    }
+    if (is_far) {
       add_full(first);
       add_refined(first);
     }
     for (std::size_t i = near_; i-- > 0;) {
       add_below(i);
     }
-    if (first + 1 == near_) {
-      add_simple(full_above(first));
-    }
     for (std::size_t i = count_; i-- > 0;) {
-      const bool is_added = i == first && first >= near_;
+      const bool is_added = is_far && i == first;
       if (!is_added && starts_from_simple_plans(i)) {
         add_simple(i);
       }
@@ -208,22 +212,22 @@ class SeriesSearch {
         add_full(i);
         add_refined(i);
       }
-      if (is_below_near(i)) {
+      if (is_next_near(i)) {
         add_between(i);
       }
     }
   }
 
   void add_simple(std::size_t i) {
-    const Needs needs = is_below_near(i) ? Needs{below_task_[near_ - 1]} : Needs{};
+    const Needs needs = is_next_near(i) ? Needs{below_task_[near_ - 1]} : Needs{};
     simple_task_[i] = add_task(simple_[i], needs, [this, i] {
-      const double least = is_below_near(i) ? least_seconds(i) : 0;
+      const double least = is_next_near(i) ? least_seconds(i) : 0;
       return search_live(request_, problem_, goal(series_[i], series_[last_from(i)], least));
     });
   }
 
   void add_below(std::size_t i) {
-    const bool is_largest = !is_below_near(i);
+    const bool is_largest = !is_next_near(i);
     below_task_[i] = add_task(
         below_[i], is_largest ? Needs{} : Needs{below_task_[i + 1]}, [this, i, is_largest] {
           require(is_largest || below_[i + 1]);
@@ -241,13 +245,13 @@ class SeriesSearch {
     if (starts_from_simple_plans(i)) {
       needs.push_back(*simple_task_[i]);
     }
-    if (!is_below_near(i)) {
+    if (!is_next_near(i)) {
       needs.push_back(*simple_task_[full_above(i)]);
     }
     full_task_[i] = add_plan(full_[i], needs, [this, i] {
       const double least = least_seconds(i);
-      const SearchGoal wanted = is_below_near(i) ? last_goal(series_[i], least)
-                                                 : goal(series_[i], series_[last_from(i)], least);
+      const SearchGoal wanted = is_next_near(i) ? last_goal(series_[i], least)
+                                                : goal(series_[i], series_[last_from(i)], least);
       return search_budget(request_, problem_, smallest_, found(i), wanted);
     });
   }
