@@ -1,5 +1,6 @@
 #include "layers/conv.h"
 
+#include "layers/cpu/onednn/batch_parts.h"
 #include "layers/cpu/onednn/conv_plans.h"
 #include "layers/cpu/onednn/own_gradients.h"
 #include "layers/cpu/onednn/products.h"
@@ -21,7 +22,8 @@ bool has_bf16_gradients(const Isa& isa) {
 template <class O>
 void add_direct_row(KernelTable& table, const Isa& isa) {
   add_primitive<O>(table, isa, [](const O& op, const Signature& s, const Target& target) {
-    return plan_conv(op, s, target);
+    return plan_in_parts(op, s,
+                         [&](const Signature& images) { return plan_conv(op, images, target); });
   });
 }
 

@@ -7,6 +7,7 @@
 #include "layers/cpu/few_channels_gradient.h"
 #include "layers/cpu/onednn/conv_plans.h"
 #include "layers/cpu/pointwise_gradient.h"
+#include "layers/cpu/rows.h"
 #include "layers/cpu/tile_gradient.h"
 #include "layers/cpu/tile_lines.h"
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +17,14 @@ namespace cnn::layers::cpu {
 // kernel.
 bool is_widened(const Plan& plan, const Signature& request);
 
-// Returns the spec of a WidenedKernel: the plan's, with the requested types, and workspace for wide
-// copies.
+// Returns the spec of a WidenedKernel: the plan's layouts with the requested shapes and types, and
+// workspace for wide copies. The plan may be one for fewer images than requested. Operands whose
+// planned shapes differ from the request's are then cut along their first axis, and outputs that
+// are not cut are sums over the parts, in f32. Throws Error if the parts are not equal.
 KernelSpec widened_spec(const Plan& plan, const Signature& request, const dnnl::engine& engine);
 
-// Reorders each narrow input into the workspace, runs the primitive, and reorders each output.
+// Reorders each narrow input into the workspace, runs the primitive, and reorders each output; all
+// of this for one part of the batch after another, if the plan is for a part.
 class WidenedKernel final : public Kernel {
  public:
   // signature: of the stored operands, a widened_spec of the plan.
@@ -26,19 +33,22 @@ class WidenedKernel final : public Kernel {
   void run(Stream& stream, const Operands& operands) override;
 
  private:
-  struct Conversion {
-    std::size_t operand;      // index in the kernel's operands
-    std::size_t offset;       // of the wide copy in the workspace, bytes
-    PrimitiveKernel reorder;  // narrow to wide, or back
-    Operands operands;        // one in, one out; addresses change with every run
+  // How an operand of the primitive lies in memory.
+  struct Place {
+    std::size_t part_bytes = 0;  // from one stored part to the next; 0: parts share the operand
+    std::optional<std::size_t> offset;  // of the wide copy, or of a part's sums, in the workspace
+    std::unique_ptr<PrimitiveKernel> reorder;  // narrow to wide, or back; null: stored wide
+    Operands conversion;  // of the reorder: one in, one out; addresses change with every run
   };
 
-  void execute(const Operands& operands);
+  void execute(const Operands& operands, std::int64_t part);
+  static void convert(Place& place, std::byte* from, std::byte* to);
 
   PrimitiveKernel primitive_;
   Operands wide_;  // of the primitive
   std::size_t scratchpad_bytes_;
-  std::vector<Conversion> before_, after_;
+  std::int64_t parts_;
+  std::vector<Place> in_, out_;
 };
 
 }  // namespace cnn::layers::cpu
