@@ -14,11 +14,17 @@ constexpr std::int64_t item_pixels = 24;
 // Fewer output channels for an item would not repay its pass over the input channels.
 constexpr std::int64_t min_slab = 64;
 
+// Rows of a power of two of bytes would compete for the same sets of a cache.
+std::int64_t row_of(std::int64_t channels) { return channels + pointwise_block; }
+
 }  // namespace
 
 // Results are split into slabs of channels, too, where pixels do not suffice for all threads.
 PointwiseConvolution::PointwiseConvolution(const PointwiseConvProblem& problem, const Loops& loops)
-    : problem_(problem), loops_(&loops), team_(team_size()) {
+    : problem_(problem),
+      loops_(&loops),
+      image_loops_(&loops_of(loops, problem.x.type)),
+      team_(team_size()) {
   constexpr std::int64_t items_of_thread = 4;
   slabs_ = std::clamp<std::int64_t>(divide_up(items_of_thread * team_, tiles()), 1,
                                     std::max<std::int64_t>(1, problem.outs() / min_slab));
@@ -28,9 +34,15 @@ std::int64_t PointwiseConvolution::tiles() const {
   return divide_up(problem_.pixels(), item_pixels);
 }
 
-// Rows of a power of two of bytes would compete for the same sets of a cache.
-std::int64_t PointwiseConvolution::row() const {
-  return (problem_.backward ? problem_.outs() : problem_.ins()) + pointwise_block;
+PointwiseConvolution::Item PointwiseConvolution::item(std::int64_t number) const {
+  const std::int64_t tile = number / slabs_, slab = number % slabs_;
+  const std::int64_t first = problem_.pixels() * tile / tiles();
+  const std::int64_t blocks = problem_.outs() / pointwise_block;
+  const std::int64_t first_out = blocks * slab / slabs_ * pointwise_block;
+  return {.first = first,
+          .count = problem_.pixels() * (tile + 1) / tiles() - first,
+          .first_out = first_out,
+          .outs = blocks * (slab + 1) / slabs_ * pointwise_block - first_out};
 }
 
 std::size_t PointwiseConvolution::workspace() const {
@@ -40,9 +52,12 @@ std::size_t PointwiseConvolution::workspace() const {
 }
 
 PointwiseConvolution::Scratch PointwiseConvolution::carve(BumpAllocator& allocator) const {
+  const std::int64_t ins = problem_.ins(), outs = problem_.outs();
   Scratch scratch{};
-  scratch.weights = allocator.take<float>(problem_.backward ? problem_.ins() * problem_.outs() : 0);
-  scratch.pixels = allocator.take<float>(problem_.has_stride() ? team_ * item_pixels * row() : 0);
+  scratch.weights = allocator.take<float>(problem_.backward ? ins * outs : 0);
+  const std::int64_t pixels = team_ * item_pixels;
+  scratch.buffers.gathered = allocator.take<float>(problem_.gathers() ? pixels * row_of(ins) : 0);
+  scratch.buffers.sums = allocator.take<float>(problem_.scatters() ? pixels * row_of(outs) : 0);
   return scratch;
 }
 
@@ -55,58 +70,88 @@ void PointwiseConvolution::operator()(const Operands& o) const {
     w = scratch.weights;
   }
   if (problem_.backward && problem_.has_stride()) {
-    clear_unread(o.out[0].as<float>().data());
+    clear_unread(o.out[0].data);
   }
   const std::int64_t items = tiles() * slabs_;
   parallel_for(team_, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t share = begin; share < end; ++share) {
-      float* const pixels = scratch.pixels + share * item_pixels * row();
+      const std::int64_t pixels = share * item_pixels;
+      const Buffers buffers{scratch.buffers.gathered + pixels * row_of(problem_.ins()),
+                            scratch.buffers.sums + pixels * row_of(problem_.outs())};
       for (std::int64_t i = items * share / team_; i < items * (share + 1) / team_; ++i) {
-        run_item(o, i, w, pixels);
+        run_item(o, item(i), w, buffers);
       }
     }
   });
 }
 
-void PointwiseConvolution::run_item(const Operands& o, std::int64_t item, const float* w,
-                                    float* pixels) const {
+void PointwiseConvolution::run_item(const Operands& o, const Item& item, const float* w,
+                                    const Buffers& buffers) const {
   const std::int64_t ins = problem_.ins(), outs = problem_.outs();
-  const std::int64_t tile = item / slabs_, slab = item % slabs_;
-  const std::int64_t first = problem_.pixels() * tile / tiles();
-  const std::int64_t count = problem_.pixels() * (tile + 1) / tiles() - first;
-  const std::int64_t blocks = outs / pointwise_block;
-  const std::int64_t first_out = blocks * slab / slabs_ * pointwise_block;
-  const std::int64_t slab_outs = blocks * (slab + 1) / slabs_ * pointwise_block - first_out;
-  const float* const from = o.in[0].as<float>().data();
-  float* const to = o.out[0].as<float>().data();
-  PointwiseProduct product{.x = from + first * ins,
-                           .w = w + first_out * ins,
-                           .y = to + first * outs + first_out,
-                           .pixels = count,
+  PointwiseProduct product{.w = w + item.first_out * ins,
+                           .pixels = item.count,
                            .ins = ins,
-                           .outs = slab_outs,
-                           .x_pixel = ins,
-                           .y_pixel = outs};
-  if (!problem_.has_stride()) {
-    loops_->pointwise_product(product);
-    return;
+                           .outs = item.outs,
+                           .x_pixel = problem_.gathers() ? row_of(ins) : ins,
+                           .y_pixel = problem_.scatters() ? row_of(outs) : outs};
+  if (problem_.gathers()) {
+    gather(o, item, buffers.gathered);
+    product.x = buffers.gathered;
+  } else {
+    product.x = o.in[0].as<float>().data() + item.first * ins;
   }
-  if (problem_.backward) {
-    product.y = pixels;
-    product.y_pixel = row();
-    loops_->pointwise_product(product);
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::copy_n(pixels + i * row(), slab_outs,
-                  to + problem_.pixels_of_x()(first + i) * outs + first_out);
-    }
-    return;
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::copy_n(from + problem_.pixels_of_x()(first + i) * ins, ins, pixels + i * row());
-  }
-  product.x = pixels;
-  product.x_pixel = row();
+  product.y = problem_.scatters()
+                  ? buffers.sums
+                  : o.out[0].as<float>().data() + item.first * outs + item.first_out;
   loops_->pointwise_product(product);
+  if (problem_.scatters()) {
+    scatter(o, item, buffers.sums);
+  }
+}
+
+void PointwiseConvolution::gather(const Operands& o, const Item& item, float* to) const {
+  const TensorDesc& image = problem_.backward ? problem_.y : problem_.x;
+  const BlockStrides strides = block_strides(image);
+  const std::int64_t row = row_of(problem_.ins());
+  each_run(problem_.pixels_of_x(), item.first, item.count,
+           [&](const PixelRun& run, std::int64_t before) {
+             const std::int64_t first = problem_.backward ? run.first_y : run.first_x;
+             const std::int64_t step = problem_.backward ? 1 : run.step_x;
+             const auto size = static_cast<std::int64_t>(size_of(image.type));
+             image_loops_->gather({.from = o.in[0].data + size * strides.place(run.image, 0, first),
+                                   .to = to + before * row,
+                                   .pixels = run.count,
+                                   .blocks = problem_.ins() / pointwise_block,
+                                   .from_pixel = step * strides.pixel,
+                                   .from_block = strides.block,
+                                   .to_pixel = row,
+                                   .to_block = pointwise_block});
+           });
+}
+
+void PointwiseConvolution::scatter(const Operands& o, const Item& item, const float* sums) const {
+  const TensorDesc& image = problem_.backward ? problem_.x : problem_.y;
+  const BlockStrides strides = block_strides(image);
+  const std::int64_t row = row_of(problem_.outs());
+  each_run(problem_.pixels_of_x(), item.first, item.count,
+           [&](const PixelRun& run, std::int64_t before) {
+             const std::int64_t first = problem_.backward ? run.first_x : run.first_y;
+             const std::int64_t step = problem_.backward ? run.step_x : 1;
+             const std::int64_t bytes =
+                 static_cast<std::int64_t>(size_of(image.type)) *
+                 strides.place(run.image, item.first_out / pointwise_block, first);
+             image_loops_->scatter(
+                 {.from = sums + before * row,
+                  .to = o.out[0].data + bytes,
+                  .pixels = run.count,
+                  .blocks = item.outs / pointwise_block,
+                  .from_pixel = row,
+                  .to_pixel = step * strides.pixel,
+                  .to_block = strides.block,
+                  .bias = problem_.bias ? o.in[2].as<float>().data() + item.first_out : nullptr,
+                  .residual = problem_.residual ? o.in.back().data + bytes : nullptr,
+                  .relu = problem_.relu});
+           });
 }
 
 // Writes [I/16][O][16] from [O/16][I][16].
@@ -130,26 +175,29 @@ void PointwiseConvolution::transpose(const float* w, float* to) const {
 }
 
 // Sets the pixels of dx to zero that no pixel of y reads.
-void PointwiseConvolution::clear_unread(float* dx) const {
+void PointwiseConvolution::clear_unread(std::byte* dx) const {
   const Shape &x = problem_.x.shape, &y = problem_.y.shape;
-  const std::int64_t channels = x[1], line = x[3] * channels;
-  parallel_for(
-      x[0] * x[2], divide_up(elements_per_thread, line), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t row = i % x[2];
-          const bool is_read = row % problem_.stride_h == 0 && row / problem_.stride_h < y[2];
-          const std::int64_t read = is_read ? y[3] : 0;
-          float* const at = dx + i * line;
-          for (std::int64_t q = 0; q < read; ++q) {
-            const std::int64_t next = q + 1 < read ? (q + 1) * problem_.stride_w : x[3];
-            const std::int64_t after = q * problem_.stride_w + 1;
-            std::fill_n(at + after * channels, (next - after) * channels, 0.0F);
-          }
-          if (!is_read) {
-            std::fill_n(at, line, 0.0F);
-          }
-        }
-      });
+  const BlockStrides strides = block_strides(problem_.x);
+  const auto pixel = strides.pixel * static_cast<std::int64_t>(size_of(problem_.x.type));  // bytes
+  const std::int64_t line = x[3] * pixel, planes = x[1] / strides.pixel;  // of an image
+  parallel_for(x[0] * planes * x[2], divide_up(elements_per_thread * 4, line),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t row = i % x[2];
+                   const bool is_read =
+                       row % problem_.stride_h == 0 && row / problem_.stride_h < y[2];
+                   const std::int64_t read = is_read ? y[3] : 0;
+                   std::byte* const at = dx + i * line;
+                   for (std::int64_t q = 0; q < read; ++q) {
+                     const std::int64_t next = q + 1 < read ? (q + 1) * problem_.stride_w : x[3];
+                     const std::int64_t after = q * problem_.stride_w + 1;
+                     std::fill_n(at + after * pixel, (next - after) * pixel, std::byte{0});
+                   }
+                   if (!is_read) {
+                     std::fill_n(at, line, std::byte{0});
+                   }
+                 }
+               });
 }
 
 }  // namespace cnn::layers::cpu

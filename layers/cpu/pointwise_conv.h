@@ -9,12 +9,14 @@
 // the weights.
 namespace cnn::layers::cpu {
 
-// x [N,I,H,W] and y [N,O,P,Q] in f32 and nhwc, I and O multiples of 16. Pixel (p, q) of y reads
-// pixel (p stride_h, q stride_w) of x. Weights are [O/16][I][16].
+// x [N,I,H,W] and y [N,O,P,Q] in f32 or bf16 and in nhwc or nchw16c, both alike, I and O multiples
+// of 16. Pixel (p, q) of y reads pixel (p stride_h, q stride_w) of x. Weights are [O/16][I][16] in
+// f32.
 struct PointwiseConvProblem {
   TensorDesc x, y;
   std::int64_t stride_h = 1, stride_w = 1;
-  bool backward = false;  // the data gradient
+  bool backward = false;                              // the data gradient
+  bool bias = false, residual = false, relu = false;  // of the convolution only
 
   // Returns the channels that a pixel of the result sums over, and those that it has.
   std::int64_t ins() const { return backward ? y.shape[1] : x.shape[1]; }
@@ -22,11 +24,20 @@ struct PointwiseConvProblem {
   std::int64_t pixels() const { return y.shape[0] * y.shape[2] * y.shape[3]; }
   bool has_stride() const { return stride_h > 1 || stride_w > 1; }
   StridedPixels pixels_of_x() const { return {x.shape, y.shape, stride_h, stride_w}; }
+
+  // Returns whether products read and write the channels of a pixel where they are, in f32.
+  bool is_in_place() const { return x.layout == Layout::nhwc && x.type == DataType::f32; }
+  // Return whether pixels are copied before products read them, and after products wrote them.
+  bool gathers() const { return !is_in_place() || (has_stride() && !backward); }
+  bool scatters() const {
+    return !is_in_place() || (has_stride() && backward) || bias || residual || relu;
+  }
 };
 
-// Computes y[o] = sum of w[o][i] x[i] for each pixel of y, or dx[i] = sum of w[o][i] dy[o] for each
-// pixel of x that some pixel of y reads, and zero for the others. in: x or dy, w. out: y or dx.
-// Results do not depend on the number of threads.
+// Computes y[o] = relu?(sum of w[o][i] x[i] + bias?[o] + residual?[o]) for each pixel of y, or
+// dx[i] = sum of w[o][i] dy[o] for each pixel of x that some pixel of y reads, and zero for the
+// others. in: x or dy, w, [bias f32 [O]], [residual as y]. out: y or dx. Sums are in f32. Results
+// do not depend on the number of threads.
 class PointwiseConvolution {
  public:
   // The loops must outlive it.
@@ -36,20 +47,31 @@ class PointwiseConvolution {
   void operator()(const Operands& o) const;
 
  private:
+  // The pixels of an item, end to end.
+  struct Buffers {
+    float *gathered, *sums;
+  };
   struct Scratch {
-    float* weights;  // [I/16][O][16], if backward
-    float* pixels;   // of each share: some pixels end to end, if the stride is not 1
+    float* weights;   // [I/16][O][16], if backward
+    Buffers buffers;  // of the first share; those of the others follow
+  };
+  // Some pixels of y, and some channels of the result.
+  struct Item {
+    std::int64_t first, count, first_out, outs;
   };
 
-  std::int64_t row() const;  // floats from one pixel of Scratch::pixels to the next
   std::int64_t tiles() const;
+  Item item(std::int64_t number) const;
   Scratch carve(BumpAllocator& allocator) const;
-  void run_item(const Operands& o, std::int64_t item, const float* w, float* pixels) const;
+  void run_item(const Operands& o, const Item& item, const float* w, const Buffers& buffers) const;
+  void gather(const Operands& o, const Item& item, float* to) const;
+  void scatter(const Operands& o, const Item& item, const float* sums) const;
   void transpose(const float* w, float* to) const;
-  void clear_unread(float* dx) const;
+  void clear_unread(std::byte* dx) const;
 
   PointwiseConvProblem problem_;
   const Loops* loops_;
+  const TypedLoops* image_loops_;
   std::int64_t team_, slabs_ = 1;
 };
 

@@ -15,19 +15,6 @@ constexpr std::int64_t max_segment_pixels = 256, max_slab_blocks = 16;
 // Packed segments share a second-level cache of 512 KiB with the sums of a slab.
 constexpr std::int64_t max_packed_pixels = 192;
 
-// Copies `blocks` blocks of channels of some pixels, each of which pixel(i) points to, so that the
-// pixels of a block follow each other.
-template <class Pixel>
-void pack_blocks(std::int64_t pixels, std::int64_t blocks, const Pixel& pixel, float* to) {
-  for (std::int64_t i = 0; i < pixels; ++i) {
-    const float* const from = pixel(i);
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      std::copy_n(from + block * pointwise_block, pointwise_block,
-                  to + (block * pixels + i) * pointwise_block);
-    }
-  }
-}
-
 }  // namespace
 
 // There are enough parts for many threads, and each has enough pixels to outweigh the adding of its
@@ -175,25 +162,34 @@ void PointwiseWeightsGradient::place(const Operands& o, const Segment& pixels, c
       o.in[1].as<float>().data() + place_of(pixels, problem_.out_blocks(), channels.first_out);
 }
 
-// Copies the pixels. In place, neighbours would lie as far apart as a pixel has channels, and
-// compete for the same sets of the caches.
+// Copies the pixels, block by block of channels. In place, neighbours of nhwc images would lie as
+// far apart as a pixel has channels, and compete for the same sets of the caches.
 void PointwiseWeightsGradient::pack(const Operands& o, const Segment& pixels, const Slab& channels,
                                     float* packed, PointwiseGradient& gradient) const {
   gradient.x_block = gradient.dy_block = pixels.count * pointwise_block;
-  const float* const x = o.in[0].as<float>().data() + channels.first_in * pointwise_block;
-  const float* const dy = o.in[1].as<float>().data() + channels.first_out * pointwise_block;
-  pack_blocks(
-      pixels.count, channels.ins,
-      [&](std::int64_t i) {
-        return x + problem_.pixels_of_x()(pixels.first + i) * problem_.x.shape[1];
-      },
-      packed);
-  pack_blocks(
-      pixels.count, channels.outs,
-      [&](std::int64_t i) { return dy + (pixels.first + i) * problem_.y.shape[1]; },
-      packed + packed_x());
   gradient.x = packed;
   gradient.dy = packed + packed_x();
+  const BlockStrides of_x = block_strides(problem_.x), of_y = block_strides(problem_.y);
+  const TypedLoops& loops = loops_of(*loops_, problem_.x.type);
+  const auto size = static_cast<std::int64_t>(size_of(problem_.x.type));
+  GatherPixels gather{.to_pixel = pointwise_block, .to_block = gradient.x_block};
+  each_run(
+      problem_.pixels_of_x(), pixels.first, pixels.count,
+      [&](const PixelRun& run, std::int64_t before) {
+        gather.pixels = run.count;
+        gather.from = o.in[0].data + size * of_x.place(run.image, channels.first_in, run.first_x);
+        gather.to = packed + before * pointwise_block;
+        gather.blocks = channels.ins;
+        gather.from_pixel = run.step_x * of_x.pixel;
+        gather.from_block = of_x.block;
+        loops.gather(gather);
+        gather.from = o.in[1].data + size * of_y.place(run.image, channels.first_out, run.first_y);
+        gather.to += packed_x();
+        gather.blocks = channels.outs;
+        gather.from_pixel = of_y.pixel;
+        gather.from_block = of_y.block;
+        loops.gather(gather);
+      });
 }
 
 std::int64_t PointwiseWeightsGradient::packed_x() const {

@@ -9,15 +9,17 @@
 // (E. Georganas et al., "Harnessing deep learning via a single building block", 2020).
 namespace cnn::layers::cpu {
 
-// x [N,I,H,W] and y [N,O,P,Q] in f32, I and O multiples of 16. Pixel (p, q) of y reads pixel
-// (p stride_h, q stride_w) of x. The layout is nhwc, or without strides nchw16c.
+// x [N,I,H,W] and y [N,O,P,Q] in f32 or bf16 and in nhwc or nchw16c, both alike, I and O multiples
+// of 16. Pixel (p, q) of y reads pixel (p stride_h, q stride_w) of x.
 struct PointwiseProblem {
   TensorDesc x, y;
   bool bias = false;
   std::int64_t stride_h = 1, stride_w = 1;
 
   // Returns whether blocks of channels are copied together before they are multiplied.
-  bool packs() const { return x.layout == Layout::nhwc; }
+  bool packs() const {
+    return x.layout == Layout::nhwc || x.type != DataType::f32 || stride_h > 1 || stride_w > 1;
+  }
   // Ranges of consecutive pixels: images, or the whole batch where blocks are copied anyway.
   std::int64_t ranges() const { return packs() ? 1 : y.shape[0]; }
   std::int64_t pixels() const {  // of a range

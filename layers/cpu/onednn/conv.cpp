@@ -19,6 +19,12 @@ bool has_bf16_gradients(const Isa& isa) {
   return isa.avx512_bf16 && multiplies_bf16_fast(isa) && !isa.amx_bf16;
 }
 
+// Returns whether products of bf16 images are computed in f32.
+bool widens_bf16(const Isa& isa) { return computes_bf16(isa) && !multiplies_bf16_fast(isa); }
+
+constexpr ProductImages bf16_blocks{.type = DataType::bf16, .layout = Layout::nchw16c};
+constexpr ProductRule widened_product_rule{.min_channels = 32};
+
 template <class O>
 void add_direct_row(KernelTable& table, const Isa& isa) {
   add_primitive<O>(table, isa, [](const O& op, const Signature& s, const Target& target) {
@@ -42,6 +48,9 @@ void add_conv_rows(KernelTable& table, const Isa& isa) {
     add_few_channels_row(table, isa);
     add_product_rows(table, isa, measured_product_rule);
   }
+  if (widens_bf16(isa)) {
+    add_product_rows(table, isa, widened_product_rule, bf16_blocks);
+  }
   if (has_bf16_gradients(isa)) {
     add_bf16_gradient_row(table, isa);
   }
@@ -63,6 +72,10 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
   if (isa.avx2) {
     add_product_rows(kinds.emplace_back(ConvCandidateRows{.name = "products"}).table, isa, {});
     add_few_channels_row(kinds.emplace_back(ConvCandidateRows{.name = "few channels"}).table, isa);
+  }
+  if (widens_bf16(isa)) {
+    add_product_rows(kinds.emplace_back(ConvCandidateRows{.name = "widened products"}).table, isa,
+                     {}, bf16_blocks);
   }
   if (has_bf16_gradients(isa)) {
     add_bf16_gradient_row(kinds.emplace_back(ConvCandidateRows{.name = "bf16 pairs"}).table, isa);

@@ -7,8 +7,8 @@
 #include "layers/cpu/simd/pointwise.h"
 #include "runtime/kernel.h"
 
-// Rows of 1 x 1 convolutions of nhwc images by our own products of small matrices. Their weights
-// have an order of oneDNN's, so that its kernels can share them.
+// Rows of 1 x 1 convolutions by our own products of small matrices, in f32. Their weights have an
+// order of oneDNN's, so that its kernels can share them.
 namespace cnn::layers::cpu {
 
 // Serves convolutions with so many channels, and of weight gradients without strides those whose y
@@ -23,7 +23,15 @@ struct ProductRule {
 inline constexpr ProductRule measured_product_rule{
     .min_channels = 32, .min_pixels = 100, .max_pixels = 400};
 
+// The images of a row: f32 in nhwc or nchw16c, or bf16 in nchw16c, which are widened as products
+// read them.
+struct ProductImages {
+  DataType type = DataType::f32;
+  Layout layout = Layout::nhwc;
+};
+
 // Adds all three directions. Their weights have one order, so that none of them needs a conversion.
-void add_product_rows(KernelTable& table, const Isa& isa, const ProductRule& rule);
+void add_product_rows(KernelTable& table, const Isa& isa, const ProductRule& rule,
+                      const ProductImages& images = {});
 
 }  // namespace cnn::layers::cpu

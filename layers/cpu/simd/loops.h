@@ -102,6 +102,9 @@ struct TypedLoops {
   void (*gradient)(const NormaliseGradientRows& rows);
   // Fills each row of y with values[columns].
   void (*repeat)(const float* values, void* y, std::int64_t rows, std::int64_t columns);
+  // Move pixels between an image and the operands of pointwise_product or pointwise_gradient.
+  void (*gather)(const GatherPixels& pixels);
+  void (*scatter)(const ScatterPixels& pixels);
 };
 
 // One piece of a parameter with its gradient and slots, updated in place.

@@ -29,4 +29,23 @@ struct PointwiseProduct {
   std::int64_t x_pixel = 0, y_pixel = 0;  // elements from one pixel to the next
 };
 
+// Widens pixels of an image, equally far apart, for a product. Distances are in elements.
+struct GatherPixels {
+  const void* from = nullptr;  // the first pixel's first block of channels; f32, or bf16 as words
+  float* to = nullptr;
+  std::int64_t pixels = 0, blocks = 0;
+  std::int64_t from_pixel = 0, from_block = 0, to_pixel = 0, to_block = 0;
+};
+
+// Writes products to pixels of an image: to = relu?(from + bias? + residual?).
+struct ScatterPixels {
+  const float* from = nullptr;  // the channels of a pixel are contiguous
+  void* to = nullptr;           // f32, or bf16 as words
+  std::int64_t pixels = 0, blocks = 0;
+  std::int64_t from_pixel = 0, to_pixel = 0, to_block = 0;
+  const float* bias = nullptr;     // or null; of each channel
+  const void* residual = nullptr;  // or null; lies as `to` does
+  bool relu = false;               // NaN stays
+};
+
 }  // namespace cnn::layers::cpu

@@ -27,7 +27,9 @@ constexpr TypedLoops typed_loops() {
           .normalise = Matrix::normalise,
           .gradient_sums = Matrix::gradient_sums,
           .gradient = Matrix::gradient,
-          .repeat = Matrix::repeat};
+          .repeat = Matrix::repeat,
+          .gather = PixelLoops<V, T>::gather,
+          .scatter = PixelLoops<V, T>::scatter};
 }
 
 // Returns every loop compiled for the vectors V.

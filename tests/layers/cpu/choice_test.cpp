@@ -133,6 +133,23 @@ TEST_P(Choice, ComputesWeightGradientsOfPointwiseConvolutionsItselfWhereThatIsFa
   EXPECT_EQ(provider_of_pointwise(table, {2, 24, 28, 28}, 64), Provider::onednn) << "half a block";
 }
 
+TEST_P(Choice, ComputesPointwiseConvolutionsOfBf16ItselfWhereF32IsFaster) {
+  const Isa isa = GetParam().sets();
+  if (!computes_bf16(isa)) {
+    GTEST_SKIP() << "no network computes in bf16 with these sets";
+  }
+  KernelTable table;
+  add_kernels(table, {.isa = isa});
+  const TensorDesc x{.shape = {2, 64, 14, 14}, .type = DataType::bf16, .layout = Layout::nchw16c};
+  const TensorDesc w{.shape = {64, 64, 1, 1}};
+  const Provider own = multiplies_bf16_fast(isa) ? Provider::onednn : Provider::own;
+  EXPECT_EQ(table.describe(Conv2d({}), {{x, w}, {x}}).value().by, own);
+  EXPECT_EQ(table.describe(Conv2dBackwardData({}, x.shape), {{x, w}, {x}}).value().by, own);
+  const TensorDesc few{.shape = {2, 16, 14, 14}, .type = DataType::bf16, .layout = x.layout};
+  const TensorDesc few_w{.shape = {16, 16, 1, 1}};
+  EXPECT_EQ(table.describe(Conv2d({}), {{few, few_w}, {few}}).value().by, Provider::onednn);
+}
+
 TEST_P(Choice, ComputesFirstWeightGradientsItselfWithAvx2Alone) {
   KernelTable table;
   add_kernels(table, {.isa = GetParam().sets()});

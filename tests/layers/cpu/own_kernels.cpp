@@ -52,6 +52,20 @@ std::string name_of(const Form& form) {
          std::string(cnn::name_of(form.layout));
 }
 
+std::size_t place_in_image(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c,
+                           std::int64_t p) {
+  const std::int64_t pixels = shape[2] * shape[3];
+  return static_cast<std::size_t>(layout == Layout::nhwc
+                                      ? (n * pixels + p) * shape[1] + c
+                                      : ((n * shape[1] / 16 + c / 16) * pixels + p) * 16 + c % 16);
+}
+
+HostTensor in_type(DataType type, const HostTensor& values) {
+  HostTensor result({.shape = values.desc().shape, .type = type});
+  pack(values.view(), result.view());
+  return result;
+}
+
 HostTensor draws(Shape shape, DataType type, std::uint64_t seed) {
   TensorDesc desc{.shape = shape, .type = type};
   HostTensor result(plain(desc));

@@ -29,6 +29,11 @@ std::string name_of(const Form& form);
 // [0, 10) for i32 and u8.
 HostTensor draws(Shape shape, DataType type, std::uint64_t seed);
 HostTensor constant(Shape shape, float value);
+// Returns the offset of channel c of pixel p of image n, in nhwc or nchw16c, in elements.
+std::size_t place_in_image(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c,
+                           std::int64_t p);
+// Returns plain f32 values as a row-major tensor of a floating-point type.
+HostTensor in_type(DataType type, const HostTensor& values);
 
 // Runs the op's kernel in this form and the reference loops on the same operands, whose images have
 // the form's type. Expects equal results and fails if there is no kernel.

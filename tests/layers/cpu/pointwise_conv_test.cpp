@@ -22,16 +22,23 @@ struct ProductCase {
   Shape x;
   std::int64_t filters;
   std::int64_t stride_h = 1, stride_w = 1;
+  DataType type = DataType::f32;
+  Layout layout = Layout::nhwc;
+  bool epilogue = false;  // bias, residual and ReLU
 
   Shape y() const {
     return {x[0], filters, (x[2] + stride_h - 1) / stride_h, (x[3] + stride_w - 1) / stride_w};
   }
   PointwiseConvProblem problem(bool backward) const {
-    return {.x = {.shape = x, .layout = Layout::nhwc},
-            .y = {.shape = y(), .layout = Layout::nhwc},
+    const bool has_epilogue = epilogue && !backward;
+    return {.x = {.shape = x, .type = type, .layout = layout},
+            .y = {.shape = y(), .type = type, .layout = layout},
             .stride_h = stride_h,
             .stride_w = stride_w,
-            .backward = backward};
+            .backward = backward,
+            .bias = has_epilogue,
+            .residual = has_epilogue,
+            .relu = has_epilogue};
   }
 };
 
@@ -50,6 +57,14 @@ std::vector<ProductCase> product_cases() {
       {"stride_of_rows", {3, 32, 8, 5}, 16, 3, 1},
       {"stride_of_columns", {2, 16, 5, 11}, 48, 1, 3},
       {"stride_of_one_pixel", {2, 32, 2, 2}, 32, 2, 2},
+      {"epilogue", {2, 48, 3, 11}, 32, 1, 1, DataType::f32, Layout::nhwc, true},
+      {"blocked", {2, 48, 3, 11}, 32, 1, 1, DataType::f32, Layout::nchw16c, true},
+      {"bf16", {3, 48, 17, 13}, 80, 1, 1, DataType::bf16, Layout::nchw16c, true},
+      {"bf16_slabs", {1, 528, 3, 3}, 272, 1, 1, DataType::bf16, Layout::nchw16c, true},
+      {"bf16_stride", {2, 48, 7, 10}, 32, 2, 2, DataType::bf16, Layout::nchw16c, true},
+      {"bf16_stride_of_rows", {3, 32, 8, 5}, 16, 3, 1, DataType::bf16, Layout::nchw16c},
+      {"bf16_stride_of_columns", {2, 16, 5, 11}, 48, 1, 3, DataType::bf16, Layout::nchw16c},
+      {"bf16_nhwc", {2, 48, 7, 10}, 32, 2, 2, DataType::bf16, Layout::nhwc, true},
   };
 }
 
@@ -58,12 +73,15 @@ std::size_t place_of_weight(const ProductCase& product_case, std::int64_t out, s
   return static_cast<std::size_t>((out / 16 * product_case.x[1] + in) * 16 + out % 16);
 }
 
-// Operands and the kernel's result, which starts as NaN.
+// Operands and the kernel's result, which starts as NaN; all in f32, in the order of the layout.
 struct ProductRun {
   ProductRun(const ProductCase& product_case, const Loops& loops, bool backward, int threads,
              float planted = 0)
-      : image(draws({(backward ? product_case.y() : product_case.x).elements()}, DataType::f32, 1)),
+      : image(draws({(backward ? product_case.y() : product_case.x).elements()}, product_case.type,
+                    1)),
         w(draws({product_case.filters * product_case.x[1]}, DataType::f32, 2)),
+        bias(draws({product_case.filters}, DataType::f32, 3)),
+        residual(draws({product_case.y().elements()}, product_case.type, 4)),
         result(
             constant({(backward ? product_case.x : product_case.y()).elements()}, std::nanf(""))) {
     if (planted != 0) {
@@ -73,14 +91,23 @@ struct ProductRun {
     const PointwiseConvolution work(product_case.problem(backward), loops);
     const auto bytes = static_cast<std::int64_t>(work.workspace());
     const HostTensor workspace = constant({std::max<std::int64_t>(1, bytes / 4)}, std::nanf(""));
-    work({.in = {image.view(), w.view()},
-          .out = {result.view()},
-          .workspace = {workspace.view().data, work.workspace()}});
+    const HostTensor stored_image = in_type(product_case.type, image),
+                     stored_residual = in_type(product_case.type, residual),
+                     stored_result = in_type(product_case.type, result);
+    Operands operands{.in = {stored_image.view(), w.view()},
+                      .out = {stored_result.view()},
+                      .workspace = {workspace.view().data, work.workspace()}};
+    if (product_case.problem(backward).bias) {
+      operands.in.push_back(bias.view());
+      operands.in.push_back(stored_residual.view());
+    }
+    work(operands);
     EXPECT_TRUE(workspace.guard_is_intact());
-    EXPECT_TRUE(result.guard_is_intact());
+    EXPECT_TRUE(stored_result.guard_is_intact());
+    unpack(stored_result.view(), result.view());
   }
 
-  HostTensor image, w, result;
+  HostTensor image, w, bias, residual, result;
 };
 
 // Returns y or dx by plain loops in double.
@@ -91,15 +118,20 @@ std::vector<double> expected(const ProductCase& product_case, const ProductRun& 
   std::vector<double> result(static_cast<std::size_t>((backward ? x : y).elements()));
   for (std::int64_t pixel = 0; pixel < y[0] * y[2] * y[3]; ++pixel) {
     const std::int64_t n = pixel / (y[2] * y[3]), p = pixel / y[3] % y[2], q = pixel % y[3];
-    const std::int64_t read =
-        (n * x[2] + p * product_case.stride_h) * x[3] + q * product_case.stride_w;
+    const std::int64_t read = p * product_case.stride_h * x[3] + q * product_case.stride_w;
     for (std::int64_t o = 0; o < y[1]; ++o) {
+      const std::size_t in_y = place_in_image(y, product_case.layout, n, o, p * y[3] + q);
       for (std::int64_t i = 0; i < x[1]; ++i) {
-        const auto in_x = static_cast<std::size_t>(read * x[1] + i);
-        const auto in_y = static_cast<std::size_t>(pixel * y[1] + o);
+        const std::size_t in_x = place_in_image(x, product_case.layout, n, i, read);
         result[backward ? in_x : in_y] +=
             static_cast<double>(from[backward ? in_y : in_x]) *
             static_cast<double>(w[place_of_weight(product_case, o, i)]);
+      }
+      if (product_case.problem(backward).relu) {
+        result[in_y] +=
+            static_cast<double>(run.bias.view().as<float>()[static_cast<std::size_t>(o)]);
+        result[in_y] += static_cast<double>(run.residual.view().as<float>()[in_y]);
+        result[in_y] = std::max(0.0, result[in_y]);
       }
     }
   }
@@ -114,9 +146,12 @@ TEST_P(PointwiseProducts, AreSumsOverTheChannels) {
       const ProductRun run(GetParam(), *loops, backward, 2);
       const std::vector<double> sums = expected(GetParam(), run, backward);
       const auto got = run.result.view().as<float>();
+      // A result in bf16 is rounded to eight bits.
+      const double rounding = GetParam().type == DataType::bf16 ? 1.0 / 256 : 0;
       double worst = 0;
       for (std::size_t i = 0; i < sums.size(); ++i) {
-        const double error = std::abs(static_cast<double>(got[i]) - sums[i]);
+        const double error =
+            std::abs(static_cast<double>(got[i]) - sums[i]) - rounding * std::abs(sums[i]);
         worst = std::isnan(error) ? INFINITY : std::max(worst, error);
       }
       EXPECT_LT(worst, 1e-4) << loops->name << (backward ? " backward" : "");
@@ -137,17 +172,30 @@ TEST_P(PointwiseProducts, HaveTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// Channel 3 of the first pixel is in every sum of that pixel, and in no other.
+// Returns whether an element of y or dx belongs to the first pixel.
+bool in_first_pixel(const ProductCase& product_case, bool backward, std::size_t element) {
+  const Shape shape = backward ? product_case.x : product_case.y();
+  const auto channels = static_cast<std::size_t>(shape[1]);
+  const auto pixels = static_cast<std::size_t>(shape[2] * shape[3]);
+  return product_case.layout == Layout::nhwc
+             ? element < channels
+             : element < channels * pixels && element / 16 % pixels == 0;
+}
+
+// Channel 3 of the first pixel is in every sum of that pixel, and in no other. A ReLU passes NaN,
+// but closes for sums that are minus infinity.
 TEST_P(PointwiseProducts, KeepNonFiniteValuesInTheirPixel) {
   for (const Loops* loops : runnable_loops()) {
     for (const float planted :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
       for (const bool backward : {false, true}) {
+        if (GetParam().problem(backward).relu && !std::isnan(planted)) {
+          continue;
+        }
         const ProductRun run(GetParam(), *loops, backward, 2, planted);
         const auto got = run.result.view().as<float>();
-        const auto outs = static_cast<std::size_t>(backward ? GetParam().x[1] : GetParam().filters);
         for (std::size_t i = 0; i < got.size(); ++i) {
-          ASSERT_EQ(std::isfinite(got[i]), i >= outs)
+          ASSERT_EQ(std::isfinite(got[i]), !in_first_pixel(GetParam(), backward, i))
               << i << " " << loops->name << (backward ? " backward" : "");
         }
       }

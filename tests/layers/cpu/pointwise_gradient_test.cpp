@@ -23,13 +23,14 @@ struct PointwiseCase {
   bool bias = false;
   Layout layout = Layout::nchw16c;
   std::int64_t stride_h = 1, stride_w = 1;
+  DataType type = DataType::f32;
 
   Shape y() const {
     return {x[0], filters, (x[2] + stride_h - 1) / stride_h, (x[3] + stride_w - 1) / stride_w};
   }
   PointwiseProblem problem() const {
-    return {.x = {.shape = x, .layout = layout},
-            .y = {.shape = y(), .layout = layout},
+    return {.x = {.shape = x, .type = type, .layout = layout},
+            .y = {.shape = y(), .type = type, .layout = layout},
             .bias = bias,
             .stride_h = stride_h,
             .stride_w = stride_w};
@@ -56,21 +57,28 @@ std::vector<PointwiseCase> pointwise_cases() {
       {"nhwc_many_parts", {2, 32, 56, 56}, 64, true, Layout::nhwc},
       {"nhwc_stride", {2, 32, 15, 16}, 48, true, Layout::nhwc, 2, 2},
       {"nhwc_two_strides", {3, 32, 10, 29}, 32, false, Layout::nhwc, 3, 2},
+      {"blocked_stride", {2, 32, 15, 16}, 48, true, Layout::nchw16c, 2, 2},
+      {"bf16_segments", {3, 48, 17, 17}, 16, true, Layout::nchw16c, 1, 1, DataType::bf16},
+      {"bf16_slabs_of_both", {2, 272, 8, 8}, 288, true, Layout::nchw16c, 1, 1, DataType::bf16},
+      {"bf16_two_strides", {3, 32, 10, 29}, 32, true, Layout::nchw16c, 3, 2, DataType::bf16},
+      {"nhwc_bf16_stride", {2, 32, 15, 16}, 48, true, Layout::nhwc, 2, 2, DataType::bf16},
   };
 }
 
 // Operands in blocked layout and the kernel's results, which start as NaN.
 struct PointwiseRun {
   PointwiseRun(const PointwiseCase& pointwise_case, const Loops& loops, int threads)
-      : x(draws({pointwise_case.x.elements()}, DataType::f32, 1)),
-        dy(draws({pointwise_case.y().elements()}, DataType::f32, 2)),
+      : x(draws({pointwise_case.x.elements()}, pointwise_case.type, 1)),
+        dy(draws({pointwise_case.y().elements()}, pointwise_case.type, 2)),
         dw(constant({pointwise_case.filters * pointwise_case.x[1]}, std::nanf(""))),
         bias(constant({pointwise_case.filters}, std::nanf(""))) {
     const Threads team(threads);
     const PointwiseWeightsGradient work(pointwise_case.problem(), loops);
     const auto bytes = static_cast<std::int64_t>(work.workspace());
     const HostTensor workspace = constant({bytes / 4}, std::nanf(""));
-    work({.in = {x.view(), dy.view()},
+    const HostTensor stored_x = in_type(pointwise_case.type, x);
+    const HostTensor stored_dy = in_type(pointwise_case.type, dy);
+    work({.in = {stored_x.view(), stored_dy.view()},
           .out = {dw.view(), bias.view()},
           .workspace = {workspace.view().data, work.workspace()}});
     EXPECT_TRUE(workspace.guard_is_intact());
@@ -78,17 +86,8 @@ struct PointwiseRun {
     EXPECT_TRUE(bias.guard_is_intact());
   }
 
-  HostTensor x, dy, dw, bias;
+  HostTensor x, dy, dw, bias;  // in f32
 };
-
-// Returns the offset of channel c of pixel (h, w) of image n.
-std::size_t place(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,
-                  std::int64_t w) {
-  const std::int64_t pixels = shape[2] * shape[3], p = h * shape[3] + w;
-  return static_cast<std::size_t>(layout == Layout::nhwc
-                                      ? (n * pixels + p) * shape[1] + c
-                                      : ((n * shape[1] / 16 + c / 16) * pixels + p) * 16 + c % 16);
-}
 
 // Returns the sum over all pixels of dy[out] * x[in], or of dy[out] if in is negative.
 double expected_sum(const PointwiseCase& pointwise_case, const PointwiseRun& run, std::int64_t out,
@@ -98,11 +97,12 @@ double expected_sum(const PointwiseCase& pointwise_case, const PointwiseRun& run
   double sum = 0;
   for (std::int64_t n = 0; n < pointwise_case.x[0]; ++n) {
     for (std::int64_t p = 0; p < y[2] * y[3]; ++p) {
-      const std::int64_t h = p / y[3], w = p % y[3];
-      const std::size_t from = place(pointwise_case.x, pointwise_case.layout, n, in < 0 ? 0 : in,
-                                     h * pointwise_case.stride_h, w * pointwise_case.stride_w);
+      const std::int64_t read = p / y[3] * pointwise_case.stride_h * pointwise_case.x[3] +
+                                p % y[3] * pointwise_case.stride_w;
+      const std::size_t from =
+          place_in_image(pointwise_case.x, pointwise_case.layout, n, in < 0 ? 0 : in, read);
       const double factor = in < 0 ? 1 : static_cast<double>(x[from]);
-      sum += factor * static_cast<double>(dy[place(y, pointwise_case.layout, n, out, h, w)]);
+      sum += factor * static_cast<double>(dy[place_in_image(y, pointwise_case.layout, n, out, p)]);
     }
   }
   return sum;

@@ -37,6 +37,30 @@ TEST(ProductRows, GiveWeightsOneOrderInAllDirections) {
   }
 }
 
+TEST(ProductRows, TakeBf16ImagesInBlocksWithWeightsInF32) {
+  KernelTable table;
+  add_product_rows(table, effective_isa(), {}, {.type = DataType::bf16, .layout = Layout::nchw16c});
+  const ConvAttributes a{.window = square(1, 1, 0), .bias = true, .residual = true, .relu = true};
+  const TensorDesc x = image({2, 64, 14, 14}, DataType::bf16),
+                   y = image({2, 32, 14, 14}, DataType::bf16);
+  const TensorDesc w{.shape = {32, 64, 1, 1}}, bias{.shape = {32}};
+  const auto forward = table.describe(Conv2d(a), {{x, w, bias, y}, {y}});
+  const auto data = table.describe(Conv2dBackwardData(a, x.shape), {{y, w}, {x}});
+  const auto weights = table.describe(Conv2dBackwardWeights(a, w.shape), {{x, y}, {w, bias}});
+  ASSERT_TRUE(forward && data && weights);
+  for (const TensorDesc& of : {forward->in[0], forward->in[3], forward->out[0], data->in[0],
+                               data->out[0], weights->in[0], weights->in[1]}) {
+    EXPECT_EQ(of.type, DataType::bf16);
+    EXPECT_EQ(of.layout, Layout::nchw16c);
+  }
+  EXPECT_EQ(weights->out[0].type, DataType::f32);
+  EXPECT_EQ(forward->in[1], weights->out[0]);
+  EXPECT_EQ(data->in[1], weights->out[0]);
+  EXPECT_EQ(forward->in[2], bias);
+  const TensorDesc x32 = image(x.shape), y32 = image(y.shape);
+  EXPECT_FALSE(table.describe(Conv2d({.window = square(1, 1, 0)}), {{x32, w}, {y32}}));
+}
+
 TEST(ProductRows, ServeNoOtherConvolutions) {
   const KernelTable table = table_of_products({});
   const TensorDesc x = image({2, 64, 14, 14}), y = image({2, 32, 14, 14});
