@@ -142,12 +142,19 @@ TEST_P(Choice, ComputesPointwiseConvolutionsOfBf16ItselfWhereF32IsFaster) {
   add_kernels(table, {.isa = isa});
   const TensorDesc x{.shape = {2, 64, 14, 14}, .type = DataType::bf16, .layout = Layout::nchw16c};
   const TensorDesc w{.shape = {64, 64, 1, 1}};
-  const Provider own = multiplies_bf16_fast(isa) ? Provider::onednn : Provider::own;
-  EXPECT_EQ(table.describe(Conv2d({}), {{x, w}, {x}}).value().by, own);
-  EXPECT_EQ(table.describe(Conv2dBackwardData({}, x.shape), {{x, w}, {x}}).value().by, own);
+  // A oneDNN that is limited to fewer sets may have no kernel at all.
+  const auto is_own = [](const std::optional<KernelSpec>& spec) {
+    return spec && spec->by == Provider::own;
+  };
+  const bool own = !multiplies_bf16_fast(isa);
+  EXPECT_EQ(is_own(table.describe(Conv2d({}), {{x, w}, {x}})), own);
+  EXPECT_EQ(is_own(table.describe(Conv2dBackwardData({}, x.shape), {{x, w}, {x}})), own);
+  if (own) {  // other kernels of ours serve weight gradients where bf16 is fast
+    EXPECT_TRUE(is_own(table.describe(Conv2dBackwardWeights({}, w.shape), {{x, x}, {w}})));
+  }
   const TensorDesc few{.shape = {2, 16, 14, 14}, .type = DataType::bf16, .layout = x.layout};
   const TensorDesc few_w{.shape = {16, 16, 1, 1}};
-  EXPECT_EQ(table.describe(Conv2d({}), {{few, few_w}, {few}}).value().by, Provider::onednn);
+  EXPECT_FALSE(is_own(table.describe(Conv2d({}), {{few, few_w}, {few}})));
 }
 
 TEST_P(Choice, ComputesFirstWeightGradientsItselfWithAvx2Alone) {
