@@ -21,10 +21,7 @@ std::int64_t row_of(std::int64_t channels) { return channels + pointwise_block; 
 
 // Results are split into slabs of channels, too, where pixels do not suffice for all threads.
 PointwiseConvolution::PointwiseConvolution(const PointwiseConvProblem& problem, const Loops& loops)
-    : problem_(problem),
-      loops_(&loops),
-      image_loops_(&loops_of(loops, problem.x.type)),
-      team_(team_size()) {
+    : problem_(problem), loops_(&loops), team_(team_size()) {
   constexpr std::int64_t items_of_thread = 4;
   slabs_ = std::clamp<std::int64_t>(divide_up(items_of_thread * team_, tiles()), 1,
                                     std::max<std::int64_t>(1, problem.outs() / min_slab));
@@ -109,49 +106,56 @@ void PointwiseConvolution::run_item(const Operands& o, const Item& item, const f
   }
 }
 
-void PointwiseConvolution::gather(const Operands& o, const Item& item, float* to) const {
-  const TensorDesc& image = problem_.backward ? problem_.y : problem_.x;
+// Calls visit(place) for the runs of an item's pixels in x or y, from a block of channels on.
+template <class Visit>
+void PointwiseConvolution::each_place(const TensorDesc& image, const Item& item, std::int64_t block,
+                                      const Visit& visit) const {
   const BlockStrides strides = block_strides(image);
-  const std::int64_t row = row_of(problem_.ins());
+  const auto size = static_cast<std::int64_t>(size_of(image.type));
+  const bool is_x = &image == &problem_.x;
   each_run(problem_.pixels_of_x(), item.first, item.count,
            [&](const PixelRun& run, std::int64_t before) {
-             const std::int64_t first = problem_.backward ? run.first_y : run.first_x;
-             const std::int64_t step = problem_.backward ? 1 : run.step_x;
-             const auto size = static_cast<std::int64_t>(size_of(image.type));
-             image_loops_->gather({.from = o.in[0].data + size * strides.place(run.image, 0, first),
-                                   .to = to + before * row,
-                                   .pixels = run.count,
-                                   .blocks = problem_.ins() / pointwise_block,
-                                   .from_pixel = step * strides.pixel,
-                                   .from_block = strides.block,
-                                   .to_pixel = row,
-                                   .to_block = pointwise_block});
+             const std::int64_t first = is_x ? run.first_x : run.first_y;
+             visit(Place{.before = before,
+                         .count = run.count,
+                         .bytes = size * strides.place(run.image, block, first),
+                         .pixel = strides.pixel * (is_x ? run.step_x : 1),
+                         .block = strides.block});
            });
+}
+
+void PointwiseConvolution::gather(const Operands& o, const Item& item, float* to) const {
+  const TensorDesc& image = problem_.backward ? problem_.y : problem_.x;
+  const TypedLoops& loops = loops_of(*loops_, image.type);
+  const std::int64_t row = row_of(problem_.ins());
+  each_place(image, item, 0, [&](const Place& place) {
+    loops.gather({.from = o.in[0].data + place.bytes,
+                  .to = to + place.before * row,
+                  .pixels = place.count,
+                  .blocks = problem_.ins() / pointwise_block,
+                  .from_pixel = place.pixel,
+                  .from_block = place.block,
+                  .to_pixel = row,
+                  .to_block = pointwise_block});
+  });
 }
 
 void PointwiseConvolution::scatter(const Operands& o, const Item& item, const float* sums) const {
   const TensorDesc& image = problem_.backward ? problem_.x : problem_.y;
-  const BlockStrides strides = block_strides(image);
+  const TypedLoops& loops = loops_of(*loops_, image.type);
   const std::int64_t row = row_of(problem_.outs());
-  each_run(problem_.pixels_of_x(), item.first, item.count,
-           [&](const PixelRun& run, std::int64_t before) {
-             const std::int64_t first = problem_.backward ? run.first_x : run.first_y;
-             const std::int64_t step = problem_.backward ? run.step_x : 1;
-             const std::int64_t bytes =
-                 static_cast<std::int64_t>(size_of(image.type)) *
-                 strides.place(run.image, item.first_out / pointwise_block, first);
-             image_loops_->scatter(
-                 {.from = sums + before * row,
-                  .to = o.out[0].data + bytes,
-                  .pixels = run.count,
-                  .blocks = item.outs / pointwise_block,
-                  .from_pixel = row,
-                  .to_pixel = step * strides.pixel,
-                  .to_block = strides.block,
-                  .bias = problem_.bias ? o.in[2].as<float>().data() + item.first_out : nullptr,
-                  .residual = problem_.residual ? o.in.back().data + bytes : nullptr,
-                  .relu = problem_.relu});
-           });
+  each_place(image, item, item.first_out / pointwise_block, [&](const Place& place) {
+    loops.scatter({.from = sums + place.before * row,
+                   .to = o.out[0].data + place.bytes,
+                   .pixels = place.count,
+                   .blocks = item.outs / pointwise_block,
+                   .from_pixel = row,
+                   .to_pixel = place.pixel,
+                   .to_block = place.block,
+                   .bias = problem_.bias ? o.in[2].as<float>().data() + item.first_out : nullptr,
+                   .residual = problem_.residual ? o.in.back().data + place.bytes : nullptr,
+                   .relu = problem_.relu});
+  });
 }
 
 // Writes [I/16][O][16] from [O/16][I][16].

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "layers/cpu/strided_pixels.h"
 #include "layers/cpu/winograd_parts.h"
 #include "runtime/divide_up.h"
 
@@ -43,14 +44,13 @@ double WinogradProblem::flops() const {
 }
 
 WinogradImage image_of(const TensorDesc& desc) {
-  const std::int64_t channels = desc.shape[1], pixels = desc.shape[2] * desc.shape[3];
-  const bool nhwc = desc.layout == Layout::nhwc;
+  const BlockStrides strides = block_strides(desc);
   return {.height = desc.shape[2],
           .width = desc.shape[3],
-          .channels = channels,
-          .image = pixels * channels,
-          .block = nhwc ? winograd_block : pixels * winograd_block,
-          .pixel = nhwc ? channels : winograd_block};
+          .channels = desc.shape[1],
+          .image = strides.image,
+          .block = strides.block,
+          .pixel = strides.pixel};
 }
 
 WinogradConvolution::WinogradConvolution(const WinogradProblem& problem, const Form& form,

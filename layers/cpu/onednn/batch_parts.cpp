@@ -15,9 +15,9 @@ namespace {
 // ResNet-50 with 16 images on two cores of a Xeon with 2 MiB each: 512 KiB to 4 MiB are within 3 %.
 constexpr std::size_t part_bytes_per_thread = 2 << 20;
 
-// The bytes of the wide images of a part, at least, in gradients of weights: each part reads and
-// writes their sums again. A half to twice as many are within 1 %.
-constexpr std::size_t images_per_sum = 8;
+// In gradients of weights, a part also has this many bytes of wide images for each byte of sums,
+// because each part reads and writes the sums again. A half to twice as many are within 1 %.
+constexpr std::size_t image_bytes_per_sum_byte = 8;
 
 // Calls visit(planned, requested) for each image among the operands of a convolution.
 template <class Visit>
@@ -44,7 +44,7 @@ std::int64_t images_of_part(const Op& op, Signature whole, const Signature& requ
   });
   const std::size_t sums = is_weights(op, false, 0) ? whole.out[0].bytes() : 0;
   const std::size_t most = std::max(part_bytes_per_thread * static_cast<std::size_t>(team_size()),
-                                    images_per_sum * sums);
+                                    image_bytes_per_sum_byte * sums);
   const std::size_t each = wide / static_cast<std::size_t>(batch);
   std::int64_t images = batch;
   while (images > 1 && (batch % images != 0 || static_cast<std::size_t>(images) * each > most)) {

@@ -23,7 +23,7 @@ bool has_bf16_gradients(const Isa& isa) {
 bool widens_bf16(const Isa& isa) { return computes_bf16(isa) && !multiplies_bf16_fast(isa); }
 
 constexpr ProductImages bf16_blocks{.type = DataType::bf16, .layout = Layout::nchw16c};
-// With fewer channels a product has less to do than the copies that it needs.
+// Fewer channels were not measured.
 constexpr ProductRule widened_product_rule{.min_channels = 32};
 
 template <class O>

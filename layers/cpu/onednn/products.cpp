@@ -42,7 +42,8 @@ struct ProductRows {
   ProductRule rule;
   ProductImages images;
 
-  // Products of bf16 are written with what follows them, as oneDNN's are.
+  // Copies of products to bf16 add bias and residual without a further pass. Products in f32 are
+  // written in place, and would need one.
   bool has_epilogue() const { return images.type == DataType::bf16; }
 };
 

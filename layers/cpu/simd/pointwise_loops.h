@@ -186,8 +186,8 @@ class PointwiseProductLoop {
                         narrow_kernels = kernels_for<1>(Pixels{});
 };
 
-// Moves pixels between an image of type T and the f32 operands of a product. A block of channels
-// changes slowest, since the pixels of a block are neighbours in most layouts.
+// Moves pixels between an image of type T and the f32 operands of a product, in the order in which
+// the image lies in memory.
 template <class V, class T>
 struct PixelLoops {
   using Float = typename V::Float;
@@ -195,46 +195,63 @@ struct PixelLoops {
 
   static void gather(const GatherPixels& gather) {
     const T* const from = static_cast<const T*>(gather.from);
-    for (std::int64_t block = 0; block < gather.blocks; ++block) {
-      for (std::int64_t i = 0; i < gather.pixels; ++i) {
-        const T* const read = from + block * gather.from_block + i * gather.from_pixel;
-        float* const write = gather.to + block * gather.to_block + i * gather.to_pixel;
-        for (std::int64_t k = 0; k < pointwise_block; k += V::width) {
-          V::store(write + k, V::load(read + k, All{}), All{});
-        }
-      }
-    }
+    each_block(
+        gather.pixels, gather.blocks, gather.from_block < gather.from_pixel,
+        [&](std::int64_t pixel, std::int64_t block) __attribute__((always_inline)) {
+          const T* const read = from + block * gather.from_block + pixel * gather.from_pixel;
+          float* const write = gather.to + block * gather.to_block + pixel * gather.to_pixel;
+          for (std::int64_t k = 0; k < pointwise_block; k += V::width) {
+            V::store(write + k, V::load(read + k, All{}), All{});
+          }
+        });
   }
 
   static void scatter(const ScatterPixels& scatter) {
-    for (std::int64_t block = 0; block < scatter.blocks; ++block) {
-      for (std::int64_t k = 0; k < pointwise_block; k += V::width) {
-        scatter_vectors(scatter, block, k);
+    each_block(
+        scatter.pixels, scatter.blocks, scatter.to_block < scatter.to_pixel,
+        [&](std::int64_t pixel, std::int64_t block) __attribute__((always_inline)) {
+          for (std::int64_t k = 0; k < pointwise_block; k += V::width) {
+            scatter_vector(scatter, pixel, block, k);
+          }
+        });
+  }
+
+ private:
+  // Calls visit(pixel, block) for each block of channels of each pixel.
+  template <class Visit>
+  [[gnu::always_inline]] static void each_block(std::int64_t pixels, std::int64_t blocks,
+                                                bool by_pixel, const Visit& visit) {
+    if (by_pixel) {
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          visit(pixel, block);
+        }
+      }
+      return;
+    }
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+        visit(pixel, block);
       }
     }
   }
 
- private:
-  // Does this for one vector of channels of each pixel.
-  static void scatter_vectors(const ScatterPixels& scatter, std::int64_t block, std::int64_t k) {
+  [[gnu::always_inline]] static void scatter_vector(const ScatterPixels& scatter,
+                                                    std::int64_t pixel, std::int64_t block,
+                                                    std::int64_t k) {
     const std::int64_t channel = block * pointwise_block + k;
-    const Float bias = scatter.bias == nullptr ? V::zero() : V::load(scatter.bias + channel, All{});
-    const float* from = scatter.from + channel;
-    std::int64_t at = block * scatter.to_block + k;
-    for (std::int64_t i = 0; i < scatter.pixels;
-         ++i, from += scatter.from_pixel, at += scatter.to_pixel) {
-      Float y = V::load(from, All{});
-      if (scatter.bias != nullptr) {
-        y = y + bias;
-      }
-      if (scatter.residual != nullptr) {
-        y = y + V::load(static_cast<const T*>(scatter.residual) + at, All{});
-      }
-      if (scatter.relu) {
-        y = V::max(V::zero(), y);
-      }
-      V::store(static_cast<T*>(scatter.to) + at, y, All{});
+    const std::int64_t at = block * scatter.to_block + pixel * scatter.to_pixel + k;
+    Float y = V::load(scatter.from + pixel * scatter.from_pixel + channel, All{});
+    if (scatter.bias != nullptr) {
+      y = y + V::load(scatter.bias + channel, All{});
     }
+    if (scatter.residual != nullptr) {
+      y = y + V::load(static_cast<const T*>(scatter.residual) + at, All{});
+    }
+    if (scatter.relu) {
+      y = V::max(V::zero(), y);
+    }
+    V::store(static_cast<T*>(scatter.to) + at, y, All{});
   }
 };
 
