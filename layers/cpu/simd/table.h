@@ -35,24 +35,25 @@ constexpr TypedLoops typed_loops() {
 // Returns every loop compiled for the vectors V.
 template <class V>
 constexpr Loops make_loops(const char* name) {
-  return {.name = name,
-          .f32 = typed_loops<V, float>(),
-          .bf16 = typed_loops<V, std::uint16_t>(),
-          .winograd = {make_winograd<V, winograd_forms[0]>(), make_winograd<V, winograd_forms[1]>(),
-                       make_winograd<V, winograd_forms[2]>(), make_winograd<V, winograd_forms[3]>(),
-                       make_winograd<V, winograd_forms[4]>(), make_winograd<V, winograd_forms[5]>(),
-                       make_winograd<V, winograd_forms[6]>()},
-          .pointwise_gradient = PointwiseGradientLoop<V>::run,
-          .pointwise_product = PointwiseProductLoop<V>::run,
-          .few_channels_gradient = FewChannelsGradientLoop<V>::run,
-          .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
-          .sgd = update_sgd<V>,
-          .momentum = update_momentum<V>,
-          .rmsprop = update_rmsprop<V>,
-          .adam = update_adam<V>,
-          .sum_of_squares = sum_of_squares<V>,
-          .all_finite = all_finite<V>,
-          .random_below = random_below<V>};
+  return {
+      .name = name,
+      .f32 = typed_loops<V, float>(),
+      .bf16 = typed_loops<V, std::uint16_t>(),
+      .winograd = {make_winograd<V, winograd_forms[0]>(), make_winograd<V, winograd_forms[1]>(),
+                   make_winograd<V, winograd_forms[2]>(), make_winograd<V, winograd_forms[3]>(),
+                   make_winograd<V, winograd_forms[4]>(), make_winograd<V, winograd_forms[5]>(),
+                   make_winograd<V, winograd_forms[6]>(), make_winograd<V, winograd_forms[7]>()},
+      .pointwise_gradient = PointwiseGradientLoop<V>::run,
+      .pointwise_product = PointwiseProductLoop<V>::run,
+      .few_channels_gradient = FewChannelsGradientLoop<V>::run,
+      .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
+      .sgd = update_sgd<V>,
+      .momentum = update_momentum<V>,
+      .rmsprop = update_rmsprop<V>,
+      .adam = update_adam<V>,
+      .sum_of_squares = sum_of_squares<V>,
+      .all_finite = all_finite<V>,
+      .random_below = random_below<V>};
 }
 
 }  // namespace cnn::layers::cpu
