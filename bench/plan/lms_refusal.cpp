@@ -168,7 +168,7 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
   if (report.fits) {
     return fmt::format(
         "a step fits, but evaluation and checkpoints need {}, {}: use a smaller "
-        "--eval_batch_size",
+        "--eval_batch_size, or --batch_size where it is not given",
         amount(needed), there);
   }
   if (!report.file.empty()) {

@@ -52,8 +52,9 @@ bool pays(const WinogradProblem& p, const Terms& terms) {
   if (terms.waived) {
     return true;
   }
-  // Products saved per point of a transformed weight.
-  constexpr double min_saved_by_a_point = 240;
+  // Products saved per point of a transformed weight. In gradients of 512 x 512 weights over images
+  // of 7 x 7, 66 (8 images) save nothing with AVX-512 and 30 % with AVX2, 132 save 35 %.
+  const double min_saved_by_a_point = terms.of_weights ? 64 : 240;
   const Shape& y = p.y.shape;
   const auto direct = static_cast<double>(p.form.taps() * y[0] * y[2] * y[3]);
   const auto points = static_cast<double>(p.form.points());

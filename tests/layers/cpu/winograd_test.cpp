@@ -351,7 +351,13 @@ TEST(WinogradRow, LeavesToOthersWhatDoesNotPay) {
 TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
   const KernelTable table = winograd_kernels(avx2);
   const Conv2dBackwardWeights op(attributes(), {512, 512, 3, 3});
-  EXPECT_TRUE(table.describe(op, gradient_signature(attributes(), {64, 512, 7, 7}, 512)));
+  const auto is_taken = [&](std::int64_t images) {
+    return table.describe(op, gradient_signature(attributes(), {images, 512, 7, 7}, 512))
+        .has_value();
+  };
+  EXPECT_TRUE(is_taken(8));
+  EXPECT_FALSE(is_taken(4));                                // too few tiles for the weights
+  EXPECT_FALSE(serves(attributes(), {8, 512, 7, 7}, 512));  // which other directions transform
 }
 
 // 10 x 10 outputs take 25 tiles of 16 products or 9 tiles of 36; 14 x 14 outputs take 49 or 16.
