@@ -159,8 +159,9 @@ TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {
   for (const char* file : {"", "plan.json"}) {
     refused.report.file = file;
     refused.report.fits = true;
-    EXPECT_THAT(refused.text(), AllOf(HasSubstr("evaluation and checkpoints need 120.00 MiB"),
-                                      EndsWith("--eval_batch_size")));
+    EXPECT_THAT(refused.text(),
+                AllOf(HasSubstr("evaluation and checkpoints need 120.00 MiB"),
+                      EndsWith("--eval_batch_size, or --batch_size where it is not given")));
   }
   refused.report.fits = false;
   EXPECT_THAT(refused.text(), AllOf(HasSubstr("the plan of plan.json needs 120.00 MiB"),
