@@ -88,16 +88,22 @@ struct Holdings {
   std::ptrdiff_t descriptors = 0;
 };
 
-Holdings own_holdings() {
-  Holdings now;
+std::size_t resident_kib() {
+  std::size_t kib = 0;
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     if (word == "VmRSS:") {
-      status >> now.resident_kib;
+      status >> kib;
     }
   }
-  now.descriptors = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
-  return now;
+  return kib;
+}
+
+// Has one descriptor of its own open at any time: ranks that are threads count those of the others.
+Holdings own_holdings() {
+  const std::size_t kib = resident_kib();
+  return {.resident_kib = kib,
+          .descriptors = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {})};
 }
 
 class SoakRank {
