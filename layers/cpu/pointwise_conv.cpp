@@ -108,27 +108,26 @@ void PointwiseConvolution::run_item(const Operands& o, const Item& item, const f
 
 // Calls visit(place) for the runs of an item's pixels in x or y, from a block of channels on.
 template <class Visit>
-void PointwiseConvolution::each_place(const TensorDesc& image, const Item& item, std::int64_t block,
+void PointwiseConvolution::each_place(bool of_x, const Item& item, std::int64_t block,
                                       const Visit& visit) const {
+  const TensorDesc& image = of_x ? problem_.x : problem_.y;
   const BlockStrides strides = block_strides(image);
   const auto size = static_cast<std::int64_t>(size_of(image.type));
-  const bool is_x = &image == &problem_.x;
   each_run(problem_.pixels_of_x(), item.first, item.count,
            [&](const PixelRun& run, std::int64_t before) {
-             const std::int64_t first = is_x ? run.first_x : run.first_y;
+             const std::int64_t first = of_x ? run.first_x : run.first_y;
              visit(Place{.before = before,
                          .count = run.count,
                          .bytes = size * strides.place(run.image, block, first),
-                         .pixel = strides.pixel * (is_x ? run.step_x : 1),
+                         .pixel = strides.pixel * (of_x ? run.step_x : 1),
                          .block = strides.block});
            });
 }
 
 void PointwiseConvolution::gather(const Operands& o, const Item& item, float* to) const {
-  const TensorDesc& image = problem_.backward ? problem_.y : problem_.x;
-  const TypedLoops& loops = loops_of(*loops_, image.type);
+  const TypedLoops& loops = loops_of(*loops_, problem_.x.type);
   const std::int64_t row = row_of(problem_.ins());
-  each_place(image, item, 0, [&](const Place& place) {
+  each_place(!problem_.backward, item, 0, [&](const Place& place) {
     loops.gather({.from = o.in[0].data + place.bytes,
                   .to = to + place.before * row,
                   .pixels = place.count,
@@ -141,10 +140,9 @@ void PointwiseConvolution::gather(const Operands& o, const Item& item, float* to
 }
 
 void PointwiseConvolution::scatter(const Operands& o, const Item& item, const float* sums) const {
-  const TensorDesc& image = problem_.backward ? problem_.x : problem_.y;
-  const TypedLoops& loops = loops_of(*loops_, image.type);
+  const TypedLoops& loops = loops_of(*loops_, problem_.x.type);
   const std::int64_t row = row_of(problem_.outs());
-  each_place(image, item, item.first_out / pointwise_block, [&](const Place& place) {
+  each_place(problem_.backward, item, item.first_out / pointwise_block, [&](const Place& place) {
     loops.scatter({.from = sums + place.before * row,
                    .to = o.out[0].data + place.bytes,
                    .pixels = place.count,

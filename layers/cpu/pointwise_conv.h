@@ -62,7 +62,7 @@ class PointwiseConvolution {
   // Some pixels of an item, equally far apart in memory.
   struct Place {
     std::int64_t before, count;  // pixels of the item before them, and their number
-    std::int64_t bytes;          // from the image's begin to the first of them
+    std::int64_t bytes;          // from the beginning of all images to the first of them
     std::int64_t pixel, block;   // elements from one pixel, and block of channels, to the next
   };
 
@@ -71,8 +71,7 @@ class PointwiseConvolution {
   Scratch carve(BumpAllocator& allocator) const;
   void run_item(const Operands& o, const Item& item, const float* w, const Buffers& buffers) const;
   template <class Visit>
-  void each_place(const TensorDesc& image, const Item& item, std::int64_t block,
-                  const Visit& visit) const;
+  void each_place(bool of_x, const Item& item, std::int64_t block, const Visit& visit) const;
   void gather(const Operands& o, const Item& item, float* to) const;
   void scatter(const Operands& o, const Item& item, const float* sums) const;
   void transpose(const float* w, float* to) const;

@@ -276,7 +276,8 @@ double error(const HostTensor& got, const HostTensor& exact) {
 }
 
 // The interpolation points were chosen for accuracy: for F(4x4, 3x3) the points 0, 1, -1, 2 and -2
-// are 3 times worse. (Long: other tests run the same loops under sanitizers.)
+// are 3 times worse. F(4x4, 5x5) needs points that are farther apart, which cost accuracy. (Long:
+// other tests run the same loops under sanitizers.)
 TEST(LongWinogradAccuracy, IsNearThatOfSumsInFloat) {
   const HostTensor x = draws({4, 128, 24, 24}, DataType::f32, 19);
   for (const WinogradForm& form : layers::cpu::winograd_forms) {
@@ -357,7 +358,7 @@ TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
   };
   EXPECT_TRUE(is_taken(8));
   EXPECT_FALSE(is_taken(4));                                // too few tiles for the weights
-  EXPECT_FALSE(serves(attributes(), {8, 512, 7, 7}, 512));  // which other directions transform
+  EXPECT_FALSE(serves(attributes(), {8, 512, 7, 7}, 512));  // a convolution transforms weights
 }
 
 // 10 x 10 outputs take 25 tiles of 16 products or 9 tiles of 36; 14 x 14 outputs take 49 or 16.
