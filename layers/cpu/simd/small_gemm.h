@@ -77,10 +77,40 @@ class SmallGemm {
   // groups of 12 rows, or of 6, prefetch all of it.
   static constexpr int lines_of_next = V::width / 4;
 
-  // unit: the rows of a are one element apart, so that one address register serves all of them.
-  template <int rows, int vectors, bool unit>
-  static void kernel(const GemmTask& task) {
-    Float sums[rows * vectors];
+  // The addresses of one column of a. unit: its rows are one element apart, so that one register
+  // serves all of them. Else there is a pointer for each three rows, as an address has one register
+  // times 1 or 2 beside its base: with one pointer for all, addresses are loaded from the stack in
+  // every step, and a kernel of 12 rows reaches 78 % of the peak instead of 95 %.
+  template <int rows, bool unit>
+  class Column {
+   public:
+    [[gnu::always_inline]] explicit Column(const GemmTask& task)
+        : row_(unit ? 1 : task.a_row), step_(unit ? task.a_step : 1) {
+#pragma GCC unroll 4
+      for (int i = 0; i < pointers; ++i) {
+        first_[i] = task.a + static_cast<std::int64_t>(i * rows_of_pointer) * row_;
+      }
+    }
+    [[gnu::always_inline]] const float* row(int r) const {
+      return first_[r / rows_of_pointer] + r % rows_of_pointer * row_;
+    }
+    [[gnu::always_inline]] void advance() {
+#pragma GCC unroll 4
+      for (int i = 0; i < pointers; ++i) {
+        first_[i] += step_;
+      }
+    }
+
+   private:
+    static constexpr int pointers = unit ? 1 : (rows + 2) / 3;
+    static constexpr int rows_of_pointer = (rows + pointers - 1) / pointers;
+    const float* first_[pointers];
+    std::int64_t row_, step_;
+  };
+
+  template <int rows, int vectors>
+  [[gnu::always_inline]] static void begin_sums(const GemmTask& task,
+                                                Float (&sums)[rows * vectors]) {
     if (task.add) {
 #pragma GCC unroll 24
       for (int i = 0; i < rows * vectors; ++i) {
@@ -92,19 +122,24 @@ class SmallGemm {
         sums[i] = V::zero();
       }
     }
-    const float* a = task.a;
+  }
+
+  template <int rows, int vectors, bool unit>
+  static void kernel(const GemmTask& task) {
+    Float sums[rows * vectors];
+    begin_sums<rows, vectors>(task, sums);
+    Column<rows, unit> a(task);
     const float* b = task.b;
     [[maybe_unused]] const float *prefetch = task.prefetch, *next_b = task.next_b;
-    const std::int64_t a_row = unit ? 1 : task.a_row, a_step = task.a_step, b_step = task.b_step,
-                       b_vector = task.b_vector;
-    for (std::int64_t d = task.depth; d > 0; --d) {
+    const std::int64_t b_step = task.b_step, b_vector = task.b_vector;
+    for (std::int64_t d = task.depth; d > 0; --d, a.advance(), b += b_step) {
       if constexpr (unit) {
         __builtin_prefetch(prefetch);
         prefetch += 16;
       } else if (d % 16 == 0) {
 #pragma GCC unroll 12
         for (int r = 0; r < rows; ++r) {
-          __builtin_prefetch(a + r * a_row + 16);
+          __builtin_prefetch(a.row(r) + 16);
         }
 #pragma GCC unroll 4
         for (int k = 0; k < lines_of_next; ++k, next_b += 16) {
@@ -118,14 +153,12 @@ class SmallGemm {
       }
 #pragma GCC unroll 12
       for (int r = 0; r < rows; ++r) {
-        const Float element = V::set(a[r * a_row]);
+        const Float element = V::set(*a.row(r));
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; ++v) {
           sums[r * vectors + v] = V::fma(element, factors[v], sums[r * vectors + v]);
         }
       }
-      a += a_step;
-      b += b_step;
     }
 #pragma GCC unroll 24
     for (int i = 0; i < rows * vectors; ++i) {
