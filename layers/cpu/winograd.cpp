@@ -53,8 +53,15 @@ bool pays(const WinogradProblem& p, const Terms& terms) {
     return true;
   }
   // Products saved per point of a transformed weight. In gradients of 512 x 512 weights over images
-  // of 7 x 7, 66 (8 images) save nothing with AVX-512 and 30 % with AVX2, 132 save 35 %.
-  const double min_saved_by_a_point = terms.of_weights ? 64 : 240;
+  // of 7 x 7, 66 (8 images) save nothing with AVX-512 and 30 % with AVX2, 132 save 35 %. In
+  // convolutions of such images, 33 cost 10 % with AVX-512 and save 15 % with AVX2, 66 save 20 %
+  // and 25 %, and in those of 14 x 14 with AVX-512 61 cost 20 % and 66 save 10 %. More are needed
+  // if transformed weights are written to memory, or if channels are so few that transforms of
+  // images cost as much as products.
+  constexpr std::int64_t enough_channels = 64;
+  const bool stays_in_cache = p.tiles() <= max_tiles_without_u && p.x.shape[1] >= enough_channels &&
+                              p.y.shape[1] >= enough_channels;
+  const double min_saved_by_a_point = terms.of_weights || stays_in_cache ? 64 : 240;
   const Shape& y = p.y.shape;
   const auto direct = static_cast<double>(p.form.taps() * y[0] * y[2] * y[3]);
   const auto points = static_cast<double>(p.form.points());

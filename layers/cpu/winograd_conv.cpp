@@ -9,6 +9,8 @@ namespace {
 
 // With fewer tiles a thread would spend its time reading weights.
 constexpr std::int64_t min_tiles_each = 48;
+// With so few a thread is better than none: they are the rows of one product with AVX-512.
+constexpr std::int64_t min_tiles_of_a_thread = 12;
 
 // Additions and products of the transforms of one line, into points and out of them, as in
 // winograd_lines.h; the pair of points 1 and -1 needs no products.
@@ -63,62 +65,97 @@ std::size_t WinogradConvolution::workspace() const {
   return allocator.bytes();
 }
 
-// If there are too few tiles for all threads, threads split the output channels; threads that share
-// tiles each transform the same inputs.
+// If there are too few tiles for all threads, threads split the output channels, too; with u,
+// threads that share tiles each transform the same inputs.
 WinogradConvolution::Shares WinogradConvolution::shares() const {
   const std::int64_t panels = divide_up(problem_.y.shape[1], loops_->panel);
-  const std::int64_t across = std::clamp<std::int64_t>(problem_.tiles() / min_tiles_each, 1, team_);
-  return {.across = across, .deep = std::clamp<std::int64_t>(team_ / across, 1, panels)};
+  const std::int64_t tiles = problem_.tiles();
+  if (tiles <= max_tiles_without_u && panels >= team_) {
+    return {.across = 1, .deep = team_, .has_u = false, .tiles = tiles};
+  }
+  std::int64_t across = std::clamp<std::int64_t>(tiles / min_tiles_each, 1, team_);
+  const std::int64_t deep = std::clamp<std::int64_t>(team_ / across, 1, panels);
+  if (across * deep < team_) {  // too few panels
+    across = std::clamp<std::int64_t>(team_ / deep, 1, divide_up(tiles, min_tiles_of_a_thread));
+  }
+  return {.across = across,
+          .deep = deep,
+          .has_u = true,
+          .tiles = std::min(divide_up(tiles, across), tiles_together(problem_.form))};
 }
 
 WinogradConvolution::Scratch WinogradConvolution::carve(BumpAllocator& allocator) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
-  const auto [across, deep] = shares();
-  const std::int64_t most = divide_up(problem_.tiles(), across);
-  const std::int64_t each = loops_->conv_scratch(in, std::min(most, tiles_together(problem_.form)));
-  float* const u = allocator.take<float>(problem_.form.points() * in * out);
-  return {.u = u, .tiles = allocator.take<float>(each * across * deep), .tiles_each = each};
+  const Shares by = shares();
+  Scratch scratch{};
+  if (by.has_u) {
+    scratch.u = allocator.take<float>(problem_.form.points() * in * out);
+    scratch.own_each = loops_->conv_scratch(in, by.tiles);
+  } else {
+    scratch.v = allocator.take<float>(loops_->tiles_size(in, by.tiles));
+    scratch.own_each = loops_->multiply_scratch(by.tiles);
+  }
+  scratch.own = allocator.take<float>(scratch.own_each * by.across * by.deep);
+  return scratch;
 }
 
 void WinogradConvolution::operator()(const Operands& o) const {
   BumpAllocator allocator(o.workspace);
   const Scratch scratch = carve(allocator);
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
-  const WinogradWeights weights{.w = o.in[1].as<float>().data(),
-                                .in = form_.rotated ? out : in,
-                                .out = form_.rotated ? in : out,
-                                .rotated = form_.rotated};
-  parallel_for(in / winograd_block, 1, [&](std::int64_t first, std::int64_t last) {
-    loops_->weights(weights, first * winograd_block, last * winograd_block, scratch.u);
-  });
   const WinogradConv conv{.x_image = image_of(problem_.x),
                           .y_image = image_of(problem_.y),
                           .tiles = problem_.cover(),
                           .x = o.in[0].data,
                           .u = scratch.u,
+                          .weights = {.w = o.in[1].as<float>().data(),
+                                      .in = form_.rotated ? out : in,
+                                      .out = form_.rotated ? in : out,
+                                      .rotated = form_.rotated},
                           .bias = form_.bias ? o.in[2].as<float>().data() : nullptr,
                           .residual = form_.residual ? o.in.back().data : nullptr,
                           .y = o.out[0].data,
                           .relu = form_.relu};
-  const auto [across, deep] = shares();
-  parallel_for(across * deep, 1, [&](std::int64_t begin, std::int64_t end) {
+  const Shares by = shares();
+  if (by.has_u) {
+    const std::int64_t pieces = in / winograd_block * divide_up(out, loops_->panel);
+    parallel_for(pieces, 1, [&](std::int64_t first, std::int64_t last) {
+      loops_->weights(conv.weights, first, last, scratch.u);
+    });
+  } else {
+    parallel_for(in / winograd_block, 1, [&](std::int64_t first, std::int64_t last) {
+      typed_loops().transform(conv, {0, by.tiles},
+                              {first * winograd_block, (last - first) * winograd_block}, scratch.v);
+    });
+  }
+  parallel_for(by.across * by.deep, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      convolve_share(conv, i, scratch.tiles + i * scratch.tiles_each);
+      convolve_share(conv, i, scratch);
     }
   });
 }
 
 void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t share,
-                                         float* scratch) const {
+                                         const Scratch& scratch) const {
   const std::int64_t tiles = problem_.tiles(), out = problem_.y.shape[1];
   const std::int64_t panels = divide_up(out, loops_->panel);
-  const auto [across, deep] = shares();
-  const std::int64_t i = share / deep, k = share % deep;
-  conv.first_out = panels * k / deep * loops_->panel;
-  conv.last_out = std::min(out, panels * (k + 1) / deep * loops_->panel);
-  const auto convolve = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).convolve;
-  in_blocks(tiles * i / across, tiles * (i + 1) / across, tiles_together(problem_.form),
-            [&](std::int64_t first, std::int64_t count) { convolve(conv, first, count, scratch); });
+  const Shares by = shares();
+  const std::int64_t i = share / by.deep, k = share % by.deep;
+  conv.first_out = panels * k / by.deep * loops_->panel;
+  conv.last_out = std::min(out, panels * (k + 1) / by.deep * loops_->panel);
+  float* const own = scratch.own + share * scratch.own_each;
+  if (!by.has_u) {
+    typed_loops().multiply(conv, {0, by.tiles}, scratch.v, own);
+    return;
+  }
+  in_blocks(tiles * i / by.across, tiles * (i + 1) / by.across, by.tiles,
+            [&](std::int64_t first, std::int64_t count) {
+              typed_loops().convolve(conv, {first, count}, own);
+            });
+}
+
+const WinogradTypedLoops& WinogradConvolution::typed_loops() const {
+  return problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16;
 }
 
 }  // namespace cnn::layers::cpu

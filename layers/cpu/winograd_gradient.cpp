@@ -126,7 +126,7 @@ void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, con
   const std::int64_t tiles = problem_.tiles();
   in_blocks(tiles * part / parts_, tiles * (part + 1) / parts_, slab_sizes(*loops_).tiles,
             [&](std::int64_t first, std::int64_t count) {
-              gradient(winograd_gradient, first, count, own + sums());
+              gradient(winograd_gradient, {first, count}, own + sums());
             });
   float* const taps =
       scratch.taps + problem_.form.taps() * (part * in * out + winograd_gradient.first_in * out +

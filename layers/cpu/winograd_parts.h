@@ -30,6 +30,11 @@ constexpr std::int64_t tiles_together(const WinogradForm& form) {
   return form.points() == 16 ? 48 : 96;
 }
 
+// With at most so many tiles, weights are transformed as they are needed: their tiles stay in a
+// cache. In the 3 x 3 convolution of 512 to 512 channels of 7 x 7 images with AVX-512, 64 tiles
+// take 6.5 ms instead of 9.8, 128 take 13.4 instead of 14.4, 192 as long.
+inline constexpr std::int64_t max_tiles_without_u = 128;
+
 // Calls body(first, count) for blocks of about equal size, at most `most` tiles each, that cover
 // [first, last).
 template <class Body>
@@ -58,18 +63,21 @@ class WinogradConvolution {
 
  private:
   struct Scratch {
-    float* u;      // transformed weights
-    float* tiles;  // of each share
-    std::int64_t tiles_each;
+    float *u, *v;  // transformed weights or tiles, which threads share; the other is null
+    float* own;    // of each share
+    std::int64_t own_each;
   };
   // Shares of the work, one per thread: parts of the tiles times parts of the output channels.
   struct Shares {
     std::int64_t across = 1, deep = 1;
+    bool has_u = true;       // all weights are transformed first, else all tiles
+    std::int64_t tiles = 0;  // transformed at a time
   };
 
   Shares shares() const;
   Scratch carve(BumpAllocator& allocator) const;
-  void convolve_share(WinogradConv conv, std::int64_t share, float* scratch) const;
+  void convolve_share(WinogradConv conv, std::int64_t share, const Scratch& scratch) const;
+  const WinogradTypedLoops& typed_loops() const;
 
   WinogradProblem problem_;
   Form form_;

@@ -46,13 +46,33 @@ struct WinogradTiles {
   std::int64_t pad_top = 0, pad_left = 0;
 };
 
-// y = relu?(x * w + bias? + residual?) for some tiles. Transformed weights u are
-// [panels][points][input channels][panel width], see WinogradLoops.
+// Weights [O][I][taps]. rotated: the convolution uses them backwards, from O to I.
+struct WinogradWeights {
+  const float* w = nullptr;
+  std::int64_t in = 0, out = 0;  // channels of w
+  bool rotated = false;
+
+  // The channels of the convolution.
+  std::int64_t conv_ins() const { return rotated ? out : in; }
+  std::int64_t conv_outs() const { return rotated ? in : out; }
+};
+
+// Ranges of tiles, by number, and of channels.
+struct TileSpan {
+  std::int64_t first = 0, count = 0;
+};
+struct ChannelSpan {
+  std::int64_t first = 0, count = 0;
+};
+
+// y = relu?(x * w + bias? + residual?) for some tiles, by weights or by transformed weights u,
+// which are [panels][points][input channels][panel width], see WinogradLoops.
 struct WinogradConv {
   WinogradImage x_image, y_image;
   WinogradTiles tiles;
   const void* x = nullptr;
-  const float* u = nullptr;
+  const float* u = nullptr;  // or null
+  WinogradWeights weights;
   const float* bias = nullptr;     // or null; [output channels]
   const void* residual = nullptr;  // or null; as y
   void* y = nullptr;
@@ -71,13 +91,6 @@ struct WinogradGradient {
   double* bias = nullptr;  // or null; [outs], accumulated
 };
 
-// A piece of weights [O][I][taps]. rotated: the convolution uses them backwards, from O to I.
-struct WinogradWeights {
-  const float* w = nullptr;
-  std::int64_t in = 0, out = 0;  // channels of w
-  bool rotated = false;
-};
-
 // Taps of a whole gradient in slabs of channels: [parts][slabs][taps][ins/16][outs/16][16 ins][16
 // outs] of the slab, with slabs ordered by output channels within input channels.
 struct WinogradTaps {
@@ -87,12 +100,17 @@ struct WinogradTaps {
 };
 
 struct WinogradTypedLoops {
-  // scratch: conv_scratch floats.
-  void (*convolve)(const WinogradConv& conv, std::int64_t first_tile, std::int64_t count,
-                   float* scratch);
+  // Convolves by conv.u. scratch: conv_scratch floats.
+  void (*convolve)(const WinogradConv& conv, const TileSpan& tiles, float* scratch);
+  // Computes the transformed tiles v, tiles_size floats, for some input channels.
+  void (*transform)(const WinogradConv& conv, const TileSpan& tiles, const ChannelSpan& ins,
+                    float* v);
+  // Convolves what transform() made of the same tiles, with the same bits as convolve(). Transforms
+  // conv.weights, some at a time, which stay in a cache: for few tiles that is faster than writing
+  // and reading all of u. scratch: multiply_scratch floats.
+  void (*multiply)(const WinogradConv& conv, const TileSpan& tiles, const float* v, float* scratch);
   // scratch: gradient_scratch floats.
-  void (*gradient)(const WinogradGradient& gradient, std::int64_t first_tile, std::int64_t count,
-                   float* scratch);
+  void (*gradient)(const WinogradGradient& gradient, const TileSpan& tiles, float* scratch);
 };
 
 // The loops for one form; "points" and "taps" below belong to it.
@@ -101,8 +119,11 @@ struct WinogradLoops {
   std::int64_t panel = 0;  // contiguous output channels in u
   WinogradTypedLoops f32, bf16;
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
+  std::int64_t (*tiles_size)(std::int64_t in_channels, std::int64_t count);
+  std::int64_t (*multiply_scratch)(std::int64_t count);
   std::int64_t (*gradient_scratch)(std::int64_t outs, std::int64_t count);
-  // Computes u for the input channels [first, last) of the convolution, multiples of 16.
+  // Computes the pieces [first, last) of u: those of 16 input channels after another, panel by
+  // panel.
   void (*weights)(const WinogradWeights& weights, std::int64_t first, std::int64_t last, float* u);
   // Computes taps [taps][ins][outs] from sums [points][ins][outs], whose channels keep their order.
   void (*taps)(const float* sums, std::int64_t ins, std::int64_t outs, float* taps);

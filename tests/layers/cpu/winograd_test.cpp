@@ -357,8 +357,18 @@ TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
         .has_value();
   };
   EXPECT_TRUE(is_taken(8));
-  EXPECT_FALSE(is_taken(4));                                // too few tiles for the weights
-  EXPECT_FALSE(serves(attributes(), {8, 512, 7, 7}, 512));  // a convolution transforms weights
+  EXPECT_FALSE(is_taken(4));  // too few tiles for the weights
+}
+
+// Few tiles stay in a cache while one part of the weights after another is transformed; more tiles
+// read transformed weights from memory.
+TEST(WinogradRow, TakesConvolutionsOfFewTilesAndManyChannels) {
+  EXPECT_TRUE(serves(attributes(), {8, 512, 7, 7}, 512));
+  EXPECT_FALSE(serves(attributes(), {4, 512, 7, 7}, 512));  // too few tiles for the weights
+  EXPECT_FALSE(serves(attributes(), {8, 48, 7, 7}, 512));   // too few channels
+  EXPECT_FALSE(serves(attributes(), {8, 512, 7, 7}, 48));
+  EXPECT_TRUE(serves(attributes(), {32, 512, 6, 6}, 512, by_4));   // 128 tiles
+  EXPECT_FALSE(serves(attributes(), {33, 512, 6, 6}, 512, by_4));  // 132 tiles, read from memory
 }
 
 // 10 x 10 outputs take 25 tiles of 16 products or 9 tiles of 36; 14 x 14 outputs take 49 or 16.
