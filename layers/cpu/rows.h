@@ -35,7 +35,8 @@ void add_lrn_within_rows(KernelTable& table);  // WithinLrn and its gradient
 void add_stale_gradient_rows(KernelTable& table);
 
 // Adds convolutions by Winograd's algorithm where it is faster; before oneDNN's rows of the same
-// ops. only: restricts them to one form; without it each uses the form with the fewest operations.
+// ops. only: restricts them to one form, which serves whatever its rounding errors are; without it
+// each uses the form with the fewest operations among those that are accurate enough for it.
 void add_winograd_rows(KernelTable& table, const Isa& isa,
                        const std::optional<WinogradForm>& only = {});
 

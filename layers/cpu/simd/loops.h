@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "layers/cpu/simd/bf16_gradient.h"
@@ -128,7 +129,7 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 struct Loops {
   const char* name;  // "avx2", "avx512", "avx512_bf16", "avx512_fp16"
   TypedLoops f32, bf16;
-  WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
+  std::array<WinogradLoops, winograd_form_count> winograd;  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& gradient);
   void (*pointwise_product)(const PointwiseProduct& product);
   void (*few_channels_gradient)(const FewChannelsGradient& gradient);

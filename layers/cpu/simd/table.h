@@ -1,5 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include "layers/cpu/simd/few_channels_loops.h"
 #include "layers/cpu/simd/flat_loops.h"
 #include "layers/cpu/simd/loops.h"
@@ -32,28 +37,30 @@ constexpr TypedLoops typed_loops() {
           .scatter = PixelLoops<V, T>::scatter};
 }
 
+template <class V, std::size_t... form>
+constexpr std::array<WinogradLoops, sizeof...(form)> winograd_loops(
+    std::index_sequence<form...> /*forms*/) {
+  return {make_winograd<V, winograd_forms[form]>()...};
+}
+
 // Returns every loop compiled for the vectors V.
 template <class V>
 constexpr Loops make_loops(const char* name) {
-  return {
-      .name = name,
-      .f32 = typed_loops<V, float>(),
-      .bf16 = typed_loops<V, std::uint16_t>(),
-      .winograd = {make_winograd<V, winograd_forms[0]>(), make_winograd<V, winograd_forms[1]>(),
-                   make_winograd<V, winograd_forms[2]>(), make_winograd<V, winograd_forms[3]>(),
-                   make_winograd<V, winograd_forms[4]>(), make_winograd<V, winograd_forms[5]>(),
-                   make_winograd<V, winograd_forms[6]>(), make_winograd<V, winograd_forms[7]>()},
-      .pointwise_gradient = PointwiseGradientLoop<V>::run,
-      .pointwise_product = PointwiseProductLoop<V>::run,
-      .few_channels_gradient = FewChannelsGradientLoop<V>::run,
-      .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
-      .sgd = update_sgd<V>,
-      .momentum = update_momentum<V>,
-      .rmsprop = update_rmsprop<V>,
-      .adam = update_adam<V>,
-      .sum_of_squares = sum_of_squares<V>,
-      .all_finite = all_finite<V>,
-      .random_below = random_below<V>};
+  return {.name = name,
+          .f32 = typed_loops<V, float>(),
+          .bf16 = typed_loops<V, std::uint16_t>(),
+          .winograd = winograd_loops<V>(std::make_index_sequence<winograd_form_count>()),
+          .pointwise_gradient = PointwiseGradientLoop<V>::run,
+          .pointwise_product = PointwiseProductLoop<V>::run,
+          .few_channels_gradient = FewChannelsGradientLoop<V>::run,
+          .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
+          .sgd = update_sgd<V>,
+          .momentum = update_momentum<V>,
+          .rmsprop = update_rmsprop<V>,
+          .adam = update_adam<V>,
+          .sum_of_squares = sum_of_squares<V>,
+          .all_finite = all_finite<V>,
+          .random_below = random_below<V>};
 }
 
 }  // namespace cnn::layers::cpu

@@ -25,9 +25,9 @@ struct WinogradForm {
 };
 
 // The forms that have loops.
-inline constexpr WinogradForm winograd_forms[] = {{2, 2, 3, 3}, {4, 4, 3, 3}, {2, 2, 5, 5},
-                                                  {1, 2, 1, 7}, {2, 1, 7, 1}, {1, 4, 1, 3},
-                                                  {4, 1, 3, 1}, {4, 4, 5, 5}};
+inline constexpr WinogradForm winograd_forms[] = {
+    {2, 2, 3, 3}, {4, 4, 3, 3}, {2, 2, 5, 5}, {1, 2, 1, 7}, {2, 1, 7, 1},
+    {1, 4, 1, 3}, {4, 1, 3, 1}, {4, 4, 5, 5}, {1, 4, 1, 7}, {4, 1, 7, 1}};
 inline constexpr std::size_t winograd_form_count = std::size(winograd_forms);
 
 // Images have a multiple of this many channels.

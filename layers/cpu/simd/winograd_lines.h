@@ -10,15 +10,17 @@ namespace cnn::layers::cpu {
 // with derived constants. Root mean square errors of outputs over 256 channels, relative to those
 // of a direct convolution that adds products one after another: 0.6 for 2 x 2 outputs of 3 x 3
 // taps, 1.6 for 4 x 4 of 3 x 3 (3.7 at the points 1 and 2 of the paper), 1.1 for 2 x 2 and 4.4 for
-// 4 x 4 of 5 x 5, and 2 for 2 of 7 and 1.3 for 4 of 3 in one dimension. V only separates code that
+// 4 x 4 of 5 x 5, and in one dimension 2 for 2 of 7, 4 for 4 of 7 and 1.3 for 4 of
+// 3. V only separates code that
 // is compiled for different instruction sets.
 template <class V, int pairs>
 struct WinogradPoints {
   static constexpr int max_powers = 8;
 
   constexpr WinogradPoints() {
-    constexpr double chosen[3][3] = {{1}, {0.625, 1.5}, {0.5, 1.125, 2}};
-    static_assert(pairs >= 1 && pairs <= 3);
+    constexpr double chosen[4][4] = {
+        {1}, {0.625, 1.5}, {0.5, 1.125, 2}, {0.4375, 0.8125, 1.25, 2.25}};
+    static_assert(pairs >= 1 && pairs <= 4);
     for (int j = 0; j < pairs; ++j) {
       power[j][0] = 1;
       for (int i = 1; i < max_powers; ++i) {

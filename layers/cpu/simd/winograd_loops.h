@@ -45,7 +45,7 @@ struct WinogradImages {
     const T* later = corner + (wide + (ahead - 1) * tile_w) * image.pixel;
 #pragma GCC unroll 1
     for (int j = 0; j < tile_w; ++j, later += image.pixel) {
-#pragma GCC unroll 8
+#pragma GCC unroll 10
       for (int i = 0; i < high; ++i) {
         __builtin_prefetch(later + i * line);
       }

@@ -59,12 +59,12 @@ struct WinogradTransforms {
 #pragma GCC unroll 1
     for (int j = 0; j < from_w; ++j) {
       Float before[from_h], after[to_h];
-#pragma GCC unroll 8
+#pragma GCC unroll 10
       for (int i = 0; i < from_h; ++i) {
         before[i] = load(i, j);
       }
       down(before, after);
-#pragma GCC unroll 8
+#pragma GCC unroll 10
       for (int i = 0; i < to_h; ++i) {
         columns[i][j] = after[i];
       }
@@ -73,7 +73,7 @@ struct WinogradTransforms {
     for (int i = 0; i < to_h; ++i) {
       Float after[to_w];
       along(columns[i], after);
-#pragma GCC unroll 8
+#pragma GCC unroll 10
       for (int j = 0; j < to_w; ++j) {
         store(i, j, after[j]);
       }
