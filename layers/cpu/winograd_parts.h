@@ -30,9 +30,10 @@ constexpr std::int64_t tiles_together(const WinogradForm& form) {
   return form.points() == 16 ? 48 : 96;
 }
 
-// With at most so many tiles, weights are transformed as they are needed: their tiles stay in a
-// cache. In the 3 x 3 convolution of 512 to 512 channels of 7 x 7 images with AVX-512, 64 tiles
-// take 6.5 ms instead of 9.8, 128 take 13.4 instead of 14.4, 192 as long.
+// With at most so many tiles, all of them are transformed first, and weights some at a time, which
+// stay in a cache; with more it is the other way round, as the weights u would be transformed again
+// for each block of tiles. In the 3 x 3 convolution of 512 to 512 channels of 7 x 7 images with
+// AVX-512, 64 tiles take 6.5 ms instead of 9.8, 128 take 13.4 instead of 14.4, 192 as long.
 inline constexpr std::int64_t max_tiles_without_u = 128;
 
 // Calls body(first, count) for blocks of about equal size, at most `most` tiles each, that cover

@@ -392,8 +392,12 @@ TEST(WinogradRow, TakesTheRoughestFormOnlyWhereThereIsABias) {
   ConvAttributes a = attributes(by_4_of_7);
   EXPECT_LT(flops(a, by_4_of_7), flops(a, by_2_of_7));
   EXPECT_EQ(flops(a, {}), flops(a, by_2_of_7));
+  KernelTable candidate;  // tuning must not choose it there, either
+  layers::cpu::add_winograd_candidate(candidate, avx2, by_4_of_7);
+  EXPECT_FALSE(candidate.describe(Conv2d(a), forward_signature(a, x, 192)));
   a.bias = true;
   EXPECT_EQ(flops(a, {}), flops(a, by_4_of_7));
+  EXPECT_TRUE(candidate.describe(Conv2d(a), forward_signature(a, x, 192)));
 }
 
 // 10 x 10 outputs take 25 tiles of 16 products or 9 tiles of 36; 14 x 14 outputs take 49 or 16.
