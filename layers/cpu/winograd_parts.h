@@ -24,11 +24,8 @@ struct WinogradProblem {
 WinogradImage image_of(const TensorDesc& desc);  // nhwc or nchw16c, whole blocks of channels
 
 // Returns the tiles that a convolution transforms at a time: enough to reuse weights, in whole
-// groups of rows of the products. Measured with tiles of 4 x 4 outputs in a step of VGG-16: 48 take
-// 4 % and 192 take 1 % longer than 96.
-constexpr std::int64_t tiles_together(const WinogradForm& form) {
-  return form.points() == 16 ? 48 : 96;
-}
+// groups of rows of the products.
+std::int64_t tiles_together(const WinogradProblem& problem);
 
 // With at most so many tiles, all of them are transformed first, and weights some at a time, which
 // stay in a cache; with more it is the other way round, as the weights u would be transformed again

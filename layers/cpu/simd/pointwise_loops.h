@@ -13,8 +13,8 @@ namespace cnn::layers::cpu {
 template <class V>
 class PointwiseGradientLoop {
  public:
-  // Takes two vectors of output channels at a time, of two blocks or of one. They stay in the
-  // first-level cache while all blocks of input channels pass.
+  // Takes as many output channels at a time as one product has: blocks, or one of two vectors. They
+  // stay in the first-level cache while all blocks of input channels pass.
   static void run(const PointwiseGradient& gradient) {
     for (std::int64_t out = 0; out < gradient.out_blocks; out += together) {
       for (std::int64_t in = 0; in < gradient.in_blocks; ++in) {
@@ -24,8 +24,9 @@ class PointwiseGradientLoop {
   }
 
  private:
-  static constexpr bool two_blocks = V::width == pointwise_block;
-  static constexpr std::int64_t together = two_blocks ? 2 : 1;
+  static constexpr bool whole_blocks = V::width == pointwise_block;
+  static constexpr std::int64_t together =
+      whole_blocks ? static_cast<std::int64_t>(SmallGemm<V>::max_vectors) : 1;
 
   static void multiply(const PointwiseGradient& gradient, std::int64_t in, std::int64_t out) {
     const std::int64_t left = gradient.out_blocks - out;
@@ -39,9 +40,9 @@ class PointwiseGradientLoop {
                   .a_row = 1,
                   .a_step = pointwise_block,
                   .b_step = pointwise_block,
-                  .b_vector = two_blocks ? gradient.dy_block : V::width,
+                  .b_vector = whole_blocks ? gradient.dy_block : V::width,
                   .c_row = pointwise_block,
-                  .c_vector = two_blocks ? gradient.in_blocks * pointwise_tile : V::width,
+                  .c_vector = whole_blocks ? gradient.in_blocks * pointwise_tile : V::width,
                   .add = gradient.add};
     if (in == 0 && left > together) {  // the next panel of dy, one block for each group of rows
       task.prefetch = gradient.dy + (out + together) * gradient.dy_block;

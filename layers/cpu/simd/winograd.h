@@ -76,7 +76,7 @@ struct WinogradConv {
   const float* bias = nullptr;     // or null; [output channels]
   const void* residual = nullptr;  // or null; as y
   void* y = nullptr;
-  std::int64_t first_out = 0, last_out = 0;  // output channels to compute, whole panels
+  std::int64_t first_out = 0, last_out = 0;  // output channels to compute, whole shares
   bool relu = false;
 };
 
@@ -117,6 +117,7 @@ struct WinogradTypedLoops {
 struct WinogradLoops {
   WinogradForm form;
   std::int64_t panel = 0;  // contiguous output channels in u
+  std::int64_t share = 0;  // output channels of the smallest part of a panel that runs well
   WinogradTypedLoops f32, bf16;
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
   std::int64_t (*tiles_size)(std::int64_t in_channels, std::int64_t count);

@@ -212,12 +212,15 @@ struct WinogradLoopsOver {
     float* const m = scratch + tiles_size(in, tiles.count);
     transform(conv, tiles, {0, in}, v);
     each_panel(conv, [&](const ChannelSpan& outs) {
+      const std::int64_t before = outs.first % winograd_panel<V>, panel = outs.first - before;
+      const std::int64_t width = least(winograd_panel<V>, conv.y_image.channels - panel);
       multiply_panel({.v = v,
                       .v_pitch = winograd_pitch<V>(tiles.count, in),
                       .in = in,
                       .ins = in,
-                      .u = conv.u + outs.first * points * in,
-                      .u_pitch = in * outs.count},
+                      .u = conv.u + panel * points * in + before,
+                      .u_pitch = in * width,
+                      .u_row = width},
                      tiles.count, outs.count, m);
       Images::tiles_out(conv, tiles, outs, m);
     });
@@ -272,8 +275,8 @@ struct WinogradLoopsOver {
  private:
   static constexpr bool two_blocks = V::width == winograd_block;  // of output channels in a panel
 
-  // Input channels whose weights are transformed together: with those of a panel, they take 0.6 MiB
-  // in F(4x4, 3x3) with AVX-512, half of it with AVX2.
+  // Input channels whose weights are transformed together: with those of a panel, they take 1.1 MiB
+  // in F(4x4, 3x3) with AVX-512, a quarter of it with AVX2.
   static constexpr std::int64_t ins_together = 128;
 
   // Transformed tiles and weights of `ins` of `in` input channels; points are a pitch apart.
@@ -281,20 +284,25 @@ struct WinogradLoopsOver {
     const float* v;
     std::int64_t v_pitch, in, ins;
     const float* u;
-    std::int64_t u_pitch;
+    std::int64_t u_pitch, u_row;
     bool add = false;
   };
+
+  static std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
   static std::int64_t products_size(std::int64_t count) {
     return points * winograd_pitch<V>(count, winograd_panel<V>);
   }
 
-  // Calls visit(outs) for each panel of the output channels to compute.
+  // Calls visit(outs) for each panel of the output channels to compute, or for the part of it that
+  // is to be computed.
   template <class Visit>
   static void each_panel(const WinogradConv& conv, const Visit& visit) {
-    for (std::int64_t first = conv.first_out; first < conv.last_out; first += winograd_panel<V>) {
-      const std::int64_t left = conv.last_out - first;
-      visit(ChannelSpan{first, left < winograd_panel<V> ? left : winograd_panel<V>});
+    for (std::int64_t first = conv.first_out; first < conv.last_out;) {
+      const std::int64_t panel_end = (first / winograd_panel<V> + 1) * winograd_panel<V>;
+      const std::int64_t end = least(panel_end, conv.last_out);
+      visit(ChannelSpan{first, end - first});
+      first = end;
     }
   }
 
@@ -311,7 +319,7 @@ struct WinogradLoopsOver {
                               .columns = width,
                               .a_row = operands.in,
                               .a_step = 1,
-                              .b_step = width,
+                              .b_step = operands.u_row,
                               .b_vector = V::width,
                               .c_row = width,
                               .c_vector = V::width,
@@ -332,8 +340,7 @@ struct WinogradLoopsOver {
     const std::int64_t in = conv.x_image.channels;
     const std::int64_t pitch = winograd_pitch<V>(ins_together, outs.count);
     for (std::int64_t first = 0; first < in; first += ins_together) {
-      const std::int64_t left = in - first;
-      const std::int64_t ins = left < ins_together ? left : ins_together;
+      const std::int64_t ins = least(ins_together, in - first);
       WinogradWeightLoops<V, form>::panel(conv.weights, {first, ins}, outs, pitch, arrays.u);
       multiply_panel({.v = arrays.v + first,
                       .v_pitch = winograd_pitch<V>(count, in),
@@ -341,6 +348,7 @@ struct WinogradLoopsOver {
                       .ins = ins,
                       .u = arrays.u,
                       .u_pitch = pitch,
+                      .u_row = outs.count,
                       .add = first > 0},
                      count, outs.count, arrays.m);
     }
@@ -355,15 +363,16 @@ struct WinogradLoopsOver {
   static void multiply_blocks(const WinogradGradient& gradient, std::int64_t count, const Sums& to,
                               const float* x, const float* dy) {
     constexpr std::int64_t square = winograd_block * winograd_block;
-    const std::int64_t left = gradient.outs - to.out;
+    const std::int64_t columns = least(winograd_panel<V>, gradient.outs - to.out);
     const std::int64_t place =
         to.p * gradient.ins * gradient.outs + to.in * gradient.outs + to.out * winograd_block;
+    float* const sums = gradient.sums + place;
     SmallGemm<V>::multiply_block({.a = x,
                                   .b = dy,
-                                  .c = gradient.sums + place,
+                                  .c = sums,
                                   .rows = winograd_block,
                                   .depth = count,
-                                  .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
+                                  .columns = columns,
                                   .a_row = 1,
                                   .a_step = winograd_block,
                                   .b_step = winograd_block,
@@ -371,7 +380,8 @@ struct WinogradLoopsOver {
                                   .c_row = winograd_block,
                                   .c_vector = two_blocks ? square : V::width,
                                   .add = true,
-                                  .prefetch = dy + count * winograd_panel<V>});
+                                  .prefetch = two_blocks ? sums + gradient.ins * gradient.outs
+                                                         : dy + count * winograd_panel<V>});
   }
 
   // sums: of the tiles, [outs/16][tiles][16].
@@ -402,6 +412,7 @@ constexpr WinogradLoops make_winograd() {
   using Weights = WinogradWeightLoops<V, form>;
   return {.form = form,
           .panel = winograd_panel<V>,
+          .share = 2 * V::width,
           .f32 = typed_winograd<F32>(),
           .bf16 = typed_winograd<Bf16>(),
           .conv_scratch = F32::conv_scratch,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "layers/cpu/simd/small_gemm.h"
 #include "layers/cpu/simd/winograd.h"
 #include "layers/cpu/simd/winograd_transforms.h"
 
@@ -14,7 +15,7 @@ namespace cnn::layers::cpu {
 inline constexpr std::int64_t winograd_gap = 16;
 
 template <class V>
-inline constexpr std::int64_t winograd_panel = 2 * V::width;
+inline constexpr std::int64_t winograd_panel = SmallGemm<V>::max_vectors* V::width;
 
 template <class V>
 std::int64_t winograd_pitch(std::int64_t count, std::int64_t channels) {

@@ -23,7 +23,7 @@ using layers::cpu::WinogradProblem;
 using layers::cpu::WinogradWeightsGradient;
 
 // One convolution with 48 and with 80 channels: an odd number of blocks of 16, so that the last
-// panel of 32 is cut.
+// panel of 64 is cut, and gradients have slabs of 48 and of 32.
 struct Case {
   const WinogradLoops& loops;
   Layout layout = Layout::nhwc;
