@@ -25,13 +25,9 @@ struct PointwiseConvProblem {
   bool has_stride() const { return stride_h > 1 || stride_w > 1; }
   StridedPixels pixels_of_x() const { return {x.shape, y.shape, stride_h, stride_w}; }
 
-  // Returns whether products read and write the channels of a pixel where they are, in f32.
-  bool is_in_place() const { return x.layout == Layout::nhwc && x.type == DataType::f32; }
   // Return whether pixels are copied before products read them, and after products wrote them.
-  bool gathers() const { return !is_in_place() || (has_stride() && !backward); }
-  bool scatters() const {
-    return !is_in_place() || (has_stride() && backward) || bias || residual || relu;
-  }
+  bool gathers() const { return x.type != DataType::f32 || (has_stride() && !backward); }
+  bool scatters() const { return x.type != DataType::f32 || (has_stride() && backward); }
 };
 
 // Computes y[o] = relu?(sum of w[o][i] x[i] + bias?[o] + residual?[o]) for each pixel of y, or
@@ -66,10 +62,13 @@ class PointwiseConvolution {
     std::int64_t pixel, block;   // elements from one pixel, and block of channels, to the next
   };
 
+  std::int64_t most_pixels() const;  // of an item
   std::int64_t tiles() const;
   Item item(std::int64_t number) const;
   Scratch carve(BumpAllocator& allocator) const;
   void run_item(const Operands& o, const Item& item, const float* w, const Buffers& buffers) const;
+  template <class Visit>
+  void each_dense_run(const Item& item, const Visit& visit) const;
   template <class Visit>
   void each_place(bool of_x, const Item& item, std::int64_t block, const Visit& visit) const;
   void gather(const Operands& o, const Item& item, float* to) const;

@@ -22,6 +22,7 @@ bool has_bf16_gradients(const Isa& isa) {
 // Returns whether products of bf16 images are computed in f32.
 bool widens_bf16(const Isa& isa) { return computes_bf16(isa) && !multiplies_bf16_fast(isa); }
 
+constexpr ProductImages f32_blocks{.layout = Layout::nchw16c};
 constexpr ProductImages bf16_blocks{.type = DataType::bf16, .layout = Layout::nchw16c};
 // Fewer channels were not measured.
 constexpr ProductRule widened_product_rule{.min_channels = 32};
@@ -45,6 +46,7 @@ void add_direct_rows(KernelTable& table, const Isa& isa) {
 void add_conv_rows(KernelTable& table, const Isa& isa) {
   if (isa.avx512) {
     add_pointwise_row(table, isa, min_pixels_of_pointwise);
+    add_product_conv_rows(table, isa, reducing_product_rule, f32_blocks);
   } else if (isa.avx2) {
     add_few_channels_row(table, isa);
     add_product_rows(table, isa, measured_product_rule);
@@ -69,6 +71,8 @@ std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa) {
       kinds.emplace_back(ConvCandidateRows{.name = "onednn", .has_layouts = true}).table, isa);
   if (isa.avx512) {
     add_pointwise_row(kinds.emplace_back(ConvCandidateRows{.name = "pointwise"}).table, isa, 1);
+    add_product_conv_rows(kinds.emplace_back(ConvCandidateRows{.name = "blocked products"}).table,
+                          isa, {}, f32_blocks);
   }
   if (isa.avx2) {
     add_product_rows(kinds.emplace_back(ConvCandidateRows{.name = "products"}).table, isa, {});

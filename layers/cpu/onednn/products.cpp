@@ -41,10 +41,6 @@ struct ProductRows {
   const Loops* loops;
   ProductRule rule;
   ProductImages images;
-
-  // Copies of products to bf16 add bias and residual without a further pass. Products in f32 are
-  // written in place, and would need one.
-  bool has_epilogue() const { return images.type == DataType::bf16; }
 };
 
 // Returns the images if our kernels multiply them and they have so many channels, else nothing.
@@ -55,7 +51,7 @@ std::optional<PointwiseImages> multiplied_images(const O& op, const Signature& s
   const Window& w = a.window;
   const bool one = w.kernel_h == 1 && w.kernel_w == 1 && w.pad_top == 0 && w.pad_bottom == 0 &&
                    w.pad_left == 0 && w.pad_right == 0;
-  if (!one || a.depthwise || ((a.residual || a.relu) && !rows.has_epilogue())) {
+  if (!one || a.depthwise) {
     return std::nullopt;
   }
   PointwiseImages images = pointwise_images(op, s);
@@ -88,6 +84,12 @@ KernelSpec blocked_spec(const Signature& request, const ProductRows& rows, std::
   return spec;
 }
 
+bool is_served(const PointwiseConvProblem& problem, const ProductRule& rule) {
+  const Shape& y = problem.y.shape;
+  return problem.outs() <= rule.max_results && problem.ins() >= rule.min_sum * problem.outs() &&
+         y[2] * y[3] >= rule.min_image && !(rule.min_sum > 0 && problem.has_stride());
+}
+
 // Adds products of small matrices for O, which is Conv2d or Conv2dBackwardData.
 template <class O>
 void add_product_row(KernelTable& table, const ProductRows& rows) {
@@ -96,17 +98,18 @@ void add_product_row(KernelTable& table, const ProductRows& rows) {
                                  const Signature& s) -> std::optional<PointwiseConvProblem> {
     const ConvAttributes& a = op.attributes;
     const auto images = multiplied_images(op, s, rows);
-    if (!images || (a.bias && !is_backward && !rows.has_epilogue())) {
+    if (!images) {
       return std::nullopt;
     }
-    return PointwiseConvProblem{.x = images->x,
-                                .y = images->y,
-                                .stride_h = a.window.stride_h,
-                                .stride_w = a.window.stride_w,
-                                .backward = is_backward,
-                                .bias = a.bias && !is_backward,
-                                .residual = a.residual && !is_backward,
-                                .relu = a.relu && !is_backward};
+    const PointwiseConvProblem problem{.x = images->x,
+                                       .y = images->y,
+                                       .stride_h = a.window.stride_h,
+                                       .stride_w = a.window.stride_w,
+                                       .backward = is_backward,
+                                       .bias = a.bias && !is_backward,
+                                       .residual = a.residual && !is_backward,
+                                       .relu = a.relu && !is_backward};
+    return is_served(problem, rows.rule) ? std::optional(problem) : std::nullopt;
   };
   table.add<O>(
       [rows, problem_of](const O& op, const Signature& request) -> std::optional<KernelSpec> {
@@ -161,10 +164,15 @@ void add_product_gradient_row(KernelTable& table, const ProductRows& rows) {
 
 void add_product_rows(KernelTable& table, const Isa& isa, const ProductRule& rule,
                       const ProductImages& images) {
+  add_product_conv_rows(table, isa, rule, images);
+  add_product_gradient_row(table, {.loops = &loops_for(isa), .rule = rule, .images = images});
+}
+
+void add_product_conv_rows(KernelTable& table, const Isa& isa, const ProductRule& rule,
+                           const ProductImages& images) {
   const ProductRows rows{.loops = &loops_for(isa), .rule = rule, .images = images};
   add_product_row<Conv2d>(table, rows);
   add_product_row<Conv2dBackwardData>(table, rows);
-  add_product_gradient_row(table, rows);
 }
 
 }  // namespace cnn::layers::cpu

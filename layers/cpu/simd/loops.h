@@ -132,6 +132,7 @@ struct Loops {
   std::array<WinogradLoops, winograd_form_count> winograd;  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& gradient);
   void (*pointwise_product)(const PointwiseProduct& product);
+  std::int64_t pointwise_pixels = 0;  // that a call of pointwise_product should have
   void (*few_channels_gradient)(const FewChannelsGradient& gradient);
   Bf16GradientFunctions bf16_gradient;
   // The four update rules return the sum of squares of w before the update.

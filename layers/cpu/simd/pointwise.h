@@ -20,13 +20,24 @@ struct PointwiseGradient {
   bool add = false;       // to the sums, else they are replaced
 };
 
-// y = x w for some pixels, whose channels are contiguous (nhwc).
+// Pixels of a product that are equally far apart in x and in y.
+struct PointwiseRun {
+  const float* x = nullptr;         // the first channel of the first pixel
+  float* y = nullptr;               // likewise, of the output channels of the product
+  const float* residual = nullptr;  // or null; lies as y does
+  std::int64_t pixels = 0;
+};
+
+// y = relu?(x w + bias? + residual?) for some pixels, whose channels lie in blocks of 16.
 struct PointwiseProduct {
-  const float* x = nullptr;
-  const float* w = nullptr;  // [outs/16][ins][16]
-  float* y = nullptr;
-  std::int64_t pixels = 0, ins = 0, outs = 0;
-  std::int64_t x_pixel = 0, y_pixel = 0;  // elements from one pixel to the next
+  const PointwiseRun* runs = nullptr;
+  std::int64_t run_count = 0;
+  const float* w = nullptr;     // [outs/16][ins][16]
+  const float* bias = nullptr;  // or null; [outs]
+  std::int64_t ins = 0, outs = 0;
+  // Elements from one pixel to the next, and from one block of channels.
+  std::int64_t x_pixel = 0, x_block = 0, y_pixel = 0, y_block = 0;
+  bool relu = false;  // NaN stays
 };
 
 // Widens pixels of an image, equally far apart, for a product. Distances are in elements.

@@ -52,6 +52,7 @@ constexpr Loops make_loops(const char* name) {
           .winograd = winograd_loops<V>(std::make_index_sequence<winograd_form_count>()),
           .pointwise_gradient = PointwiseGradientLoop<V>::run,
           .pointwise_product = PointwiseProductLoop<V>::run,
+          .pointwise_pixels = PointwiseProductLoop<V>::pixels_together,
           .few_channels_gradient = FewChannelsGradientLoop<V>::run,
           .bf16_gradient = {},  // loops_avx512_bf16.cpp has these
           .sgd = update_sgd<V>,

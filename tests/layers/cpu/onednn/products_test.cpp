@@ -61,6 +61,33 @@ TEST(ProductRows, TakeBf16ImagesInBlocksWithWeightsInF32) {
   EXPECT_FALSE(table.describe(Conv2d({.window = square(1, 1, 0)}), {{x32, w}, {y32}}));
 }
 
+TEST(ProductRows, ServeWhatReducesChannelsOfLargeImagesByTheRuleOfAvx512) {
+  KernelTable table;
+  add_product_conv_rows(table, effective_isa(), reducing_product_rule, {.layout = Layout::nchw16c});
+  const auto serves = [&](std::int64_t from, std::int64_t to, std::int64_t side,
+                          std::int64_t stride) {
+    const ConvAttributes a{.window = square(1, stride, 0)};
+    const std::int64_t reads = side * stride;
+    const TensorDesc x = image({2, from, reads, reads}), y = image({2, to, side, side});
+    const TensorDesc back{.shape = {from, to, 1, 1}}, w{.shape = {to, from, 1, 1}};
+    // The data gradient of a convolution in the other direction sums over the same channels.
+    const bool data =
+        table
+            .describe(Conv2dBackwardData(a, {2, to, reads, reads}),
+                      {{image({2, from, side, side}), back}, {image({2, to, reads, reads})}})
+            .has_value();
+    EXPECT_EQ(table.describe(Conv2d(a), {{x, w}, {y}}).has_value(), data);
+    EXPECT_FALSE(table.describe(Conv2dBackwardWeights(a, w.shape), {{x, y}, {w}}));
+    return data;
+  };
+  EXPECT_TRUE(serves(256, 64, 28, 1));
+  EXPECT_TRUE(serves(256, 128, 28, 1));
+  EXPECT_FALSE(serves(240, 128, 28, 1)) << "sums over less than twice the channels";
+  EXPECT_FALSE(serves(288, 144, 28, 1)) << "more than 128 results";
+  EXPECT_FALSE(serves(256, 64, 27, 1)) << "small images";
+  EXPECT_FALSE(serves(256, 64, 28, 2)) << "a stride";
+}
+
 TEST(ProductRows, ServeNoOtherConvolutions) {
   const KernelTable table = table_of_products({});
   const TensorDesc x = image({2, 64, 14, 14}), y = image({2, 32, 14, 14});
@@ -75,8 +102,8 @@ TEST(ProductRows, ServeNoOtherConvolutions) {
   EXPECT_TRUE(serves({.window = square(1, 1, 0)}, x, y));
   EXPECT_FALSE(serves({.window = square(3, 1, 1)}, x, y));
   EXPECT_FALSE(serves({.window = square(1, 1, 0)}, x, image({2, 33, 14, 14})));
-  EXPECT_FALSE(serves({.window = square(1, 1, 0), .bias = true}, x, y));
-  EXPECT_FALSE(serves({.window = square(1, 1, 0), .relu = true}, x, y));
+  EXPECT_TRUE(serves({.window = square(1, 1, 0), .bias = true}, x, y));
+  EXPECT_TRUE(serves({.window = square(1, 1, 0), .relu = true}, x, y));
   EXPECT_FALSE(serves({.window = square(1, 1, 0)}, image(x.shape, DataType::bf16),
                       image(y.shape, DataType::bf16)));
 }
