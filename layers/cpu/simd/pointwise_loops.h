@@ -104,13 +104,6 @@ class PointwiseProductLoop {
   };
   using Kernel = void (*)(const Tile&);
 
-  // All sums, a vector of w for each sum of a pixel, and one element of x: within 32 or 16
-  // registers.
-  static constexpr int max_pixels(int vectors) {
-    constexpr int most = whole_blocks ? 12 : 6;
-    return vectors <= 2 ? most : 2 * most / vectors;
-  }
-
   static void multiply(const PointwiseProduct& product, const Part& part) {
     const std::int64_t left = product.outs - part.out;
     const auto vectors = static_cast<int>((left < panel ? left : panel) / V::width);
@@ -139,7 +132,7 @@ class PointwiseProductLoop {
 
   static void multiply_run(Tile tile, std::int64_t pixels, int vectors) {
     const Kernel* const kernels = by_vectors[static_cast<std::size_t>(vectors - 1)];
-    const std::int64_t groups = (pixels + max_pixels(vectors) - 1) / max_pixels(vectors);
+    const std::int64_t most = SmallGemm<V>::max_rows(vectors), groups = (pixels + most - 1) / most;
     const std::int64_t count = pixels / groups, longer = pixels - count * groups;
     for (std::int64_t i = 0; i < groups; ++i) {
       const std::int64_t of_group = i < longer ? count + 1 : count;
@@ -261,7 +254,7 @@ class PointwiseProductLoop {
   }
   template <int vectors>
   static constexpr auto kernels =
-      kernels_for<vectors>(std::make_integer_sequence<int, max_pixels(vectors)>{});
+      kernels_for<vectors>(std::make_integer_sequence<int, SmallGemm<V>::max_rows(vectors)>{});
   template <int... less>
   static constexpr auto all_kernels(std::integer_sequence<int, less...> /*vectors*/) {
     return std::array<const Kernel*, sizeof...(less)>{kernels<less + 1>.data()...};

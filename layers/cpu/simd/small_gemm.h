@@ -36,6 +36,13 @@ class SmallGemm {
   // another processor shares the core, that is 15 % faster. Sixteen registers hold two and six.
   static constexpr int max_vectors = V::width == 16 ? 4 : 2;
 
+  // Returns the rows of a group: all sums, a vector of b for each sum of a row, and one element of
+  // a fit 32 or 16 registers.
+  static constexpr int max_rows(int vectors) {
+    constexpr int most = V::width == 16 ? 12 : 6;
+    return vectors <= 2 ? most : 2 * most / vectors;
+  }
+
   // Multiplies in groups of rows whose sums fit the registers, all about as large, over a depth
   // whose part of b stays in the first-level cache while the groups pass over it.
   static void multiply(const GemmTask& task) {
@@ -66,12 +73,6 @@ class SmallGemm {
   using Float = typename V::Float;
   using All = typename V::All;
   using Kernel = void (*)(const GemmTask&);
-  // All sums, a vector of b for each sum of a row, and one element of a: within 32 or 16 registers.
-  static constexpr int max_rows(int vectors) {
-    constexpr int most = V::width == 16 ? 12 : 6;
-    return vectors <= 2 ? most : 2 * most / vectors;
-  }
-
   // Cache lines of the next b that a group of rows prefetches in 16 steps of the depth: with two
   // vectors, eight groups prefetch all of it, with four sixteen.
   static constexpr int lines_of_next = V::width / 4;
