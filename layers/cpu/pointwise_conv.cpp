@@ -8,8 +8,8 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// Pixels that are multiplied at a time at most, which the copies of pixels hold.
-constexpr std::int64_t most_copied_pixels = 24, most_pixels_in_place = 192;
+// Pixels that are copied and multiplied at a time at most.
+constexpr std::int64_t most_copied_pixels = 24;
 
 // Fewer output channels for an item would not repay its pass over the input channels.
 constexpr std::int64_t min_slab = 64;
@@ -33,12 +33,10 @@ PointwiseConvolution::PointwiseConvolution(const PointwiseConvProblem& problem, 
 }
 
 std::int64_t PointwiseConvolution::most_pixels() const {
-  return std::min(loops_->pointwise_pixels, problem_.gathers() || problem_.scatters()
-                                                ? most_copied_pixels
-                                                : most_pixels_in_place);
+  return problem_.gathers() || problem_.scatters() ? most_copied_pixels : loops_->pointwise_pixels;
 }
 
-// As many for each thread, if there are enough.
+// Each thread has as many tiles, if there are enough.
 std::int64_t PointwiseConvolution::tiles() const {
   const std::int64_t tiles = divide_up(problem_.pixels(), most_pixels());
   return tiles < team_ ? tiles : divide_up(tiles, team_) * team_;
@@ -102,7 +100,7 @@ void PointwiseConvolution::run_item(const Operands& o, const Item& item, const f
   const BlockStrides of_x = problem_.gathers() ? copied(problem_.ins()) : block_strides(from);
   const BlockStrides of_y = problem_.scatters() ? copied(problem_.outs()) : block_strides(to);
   const std::int64_t out_block = item.first_out / pointwise_block;
-  std::array<PointwiseRun, most_pixels_in_place> runs;
+  std::array<PointwiseRun, max_product_pixels> runs;
   PointwiseProduct product{.runs = runs.data(),
                            .w = w + item.first_out * problem_.ins(),
                            .ins = problem_.ins(),

@@ -57,8 +57,8 @@ WinogradImage image_of(const TensorDesc& desc) {
 
 // The fewer the tiles, the better they and their products fit the second-level cache; the more, the
 // more rarely u is read. Measured with AVX-512, F(4x4, 3x3) and 48, 72, 96 and 144 tiles: 64 to 64
-// channels (u takes 0.6 MiB) take 6.6, 6.8, 7.0 and 7.3 ms, 256 to 256 (9 MiB) 21.0, 20.1, 19.1 and
-// 19.4, 512 to 512 (36 MiB) 29.7, 26.1, 25.5 and 23.7.
+// channels of 16 images of 56 x 56 (u takes 0.6 MiB) take 6.6, 6.8, 7.0 and 7.3 ms, 256 to 256 (9
+// MiB) 21.0, 20.1, 19.1 and 19.4, 512 to 512 (36 MiB) 29.7, 26.1, 25.5 and 23.7.
 std::int64_t tiles_together(const WinogradProblem& problem) {
   constexpr std::int64_t mebi = 1 << 20;
   const std::int64_t u = problem.form.points() * problem.x.shape[1] * problem.y.shape[1] *
@@ -79,13 +79,13 @@ std::size_t WinogradConvolution::workspace() const {
 // If there are too few tiles for all threads, threads split the output channels, too; with u,
 // threads that share tiles each transform the same inputs.
 WinogradConvolution::Shares WinogradConvolution::shares() const {
-  const std::int64_t most = divide_up(problem_.y.shape[1], loops_->share);
+  const std::int64_t parts = divide_up(problem_.y.shape[1], loops_->min_outs);
   const std::int64_t tiles = problem_.tiles();
-  if (tiles <= max_tiles_without_u && most >= team_) {
+  if (tiles <= max_tiles_without_u && parts >= team_) {
     return {.across = 1, .deep = team_, .has_u = false, .tiles = tiles};
   }
   std::int64_t across = std::clamp<std::int64_t>(tiles / min_tiles_each, 1, team_);
-  const std::int64_t deep = std::clamp<std::int64_t>(team_ / across, 1, most);
+  const std::int64_t deep = std::clamp<std::int64_t>(team_ / across, 1, parts);
   if (across * deep < team_) {  // too few channels
     across = std::clamp<std::int64_t>(team_ / deep, 1, divide_up(tiles, min_tiles_of_a_thread));
   }
@@ -149,11 +149,11 @@ void WinogradConvolution::operator()(const Operands& o) const {
 void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t share,
                                          const Scratch& scratch) const {
   const std::int64_t tiles = problem_.tiles(), out = problem_.y.shape[1];
-  const std::int64_t most = divide_up(out, loops_->share);
+  const std::int64_t parts = divide_up(out, loops_->min_outs);
   const Shares by = shares();
   const std::int64_t i = share / by.deep, k = share % by.deep;
-  conv.first_out = most * k / by.deep * loops_->share;
-  conv.last_out = std::min(out, most * (k + 1) / by.deep * loops_->share);
+  conv.first_out = parts * k / by.deep * loops_->min_outs;
+  conv.last_out = std::min(out, parts * (k + 1) / by.deep * loops_->min_outs);
   float* const own = scratch.own + share * scratch.own_each;
   if (!by.has_u) {
     typed_loops().multiply(conv, {0, by.tiles}, scratch.v, own);

@@ -86,8 +86,8 @@ KernelSpec blocked_spec(const Signature& request, const ProductRows& rows, std::
 
 bool is_served(const PointwiseConvProblem& problem, const ProductRule& rule) {
   const Shape& y = problem.y.shape;
-  return problem.outs() <= rule.max_results && problem.ins() >= rule.min_sum * problem.outs() &&
-         y[2] * y[3] >= rule.min_image && (rule.strides || !problem.has_stride());
+  return problem.outs() <= rule.max_outs && problem.ins() >= rule.min_reduction * problem.outs() &&
+         y[2] * y[3] >= rule.min_image_pixels && (rule.strides || !problem.has_stride());
 }
 
 // Adds products of small matrices for O, which is Conv2d or Conv2dBackwardData.

@@ -14,11 +14,11 @@ namespace cnn::layers::cpu {
 // Limits the layers that products serve.
 struct ProductRule {
   std::int64_t min_channels = pointwise_block;  // of every image
-  // Convolutions and data gradients: those whose results have at most so many channels, of sums
-  // over at least so many times as many, in images of at least so many pixels.
-  std::int64_t max_results = std::numeric_limits<std::int64_t>::max();
-  std::int64_t min_sum = 0, min_image = 1;
-  bool strides = true;  // likewise: those with a stride, too
+  // Convolutions and data gradients: those with at most max_outs channels of results, which sum
+  // over at least min_reduction times as many, in images of at least so many pixels.
+  std::int64_t max_outs = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min_reduction = 0, min_image_pixels = 1;
+  bool strides = true;  // whether they may have a stride
   // Weight gradients without strides: those whose y has at least min_pixels pixels and fewer than
   // max_pixels.
   std::int64_t min_pixels = 1, max_pixels = std::numeric_limits<std::int64_t>::max();
@@ -32,7 +32,7 @@ inline constexpr ProductRule measured_product_rule{
 // Those for which they are the rule with AVX-512, in nchw16c. Measured on layers of ResNet-50,
 // GoogLeNet and Inception v3 on a Xeon; see README.md.
 inline constexpr ProductRule reducing_product_rule{
-    .max_results = 128, .min_sum = 2, .min_image = 784, .strides = false};
+    .max_outs = 128, .min_reduction = 2, .min_image_pixels = 784, .strides = false};
 
 // The images of a row: f32 in nhwc or nchw16c, or bf16 in nchw16c, which are widened as products
 // read them.

@@ -20,12 +20,16 @@ struct PointwiseGradient {
   bool add = false;       // to the sums, else they are replaced
 };
 
-// Pixels of a product that are equally far apart in x and in y.
+// The most pixels of a product, and so the most runs.
+inline constexpr std::int64_t max_product_pixels = 192;
+
+// Pixels of a product that are equally far apart in x and in y. Has no initial values, as arrays of
+// them are made on the hot path.
 struct PointwiseRun {
-  const float* x = nullptr;         // the first channel of the first pixel
-  float* y = nullptr;               // likewise, of the output channels of the product
-  const float* residual = nullptr;  // or null; lies as y does
-  std::int64_t pixels = 0;
+  const float* x;         // the first channel of the first pixel
+  float* y;               // likewise, of the output channels of the product
+  const float* residual;  // or null; lies as y does
+  std::int64_t pixels;
 };
 
 // y = relu?(x w + bias? + residual?) for some pixels, whose channels lie in blocks of 16.

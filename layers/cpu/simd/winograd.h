@@ -76,7 +76,7 @@ struct WinogradConv {
   const float* bias = nullptr;     // or null; [output channels]
   const void* residual = nullptr;  // or null; as y
   void* y = nullptr;
-  std::int64_t first_out = 0, last_out = 0;  // output channels to compute, whole shares
+  std::int64_t first_out = 0, last_out = 0;  // output channels to compute, see min_outs
   bool relu = false;
 };
 
@@ -117,7 +117,8 @@ struct WinogradTypedLoops {
 struct WinogradLoops {
   WinogradForm form;
   std::int64_t panel = 0;  // contiguous output channels in u
-  std::int64_t share = 0;  // output channels of the smallest part of a panel that runs well
+  // The fewest output channels that run well: threads that share a panel take multiples of them.
+  std::int64_t min_outs = 0;
   WinogradTypedLoops f32, bf16;
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
   std::int64_t (*tiles_size)(std::int64_t in_channels, std::int64_t count);

@@ -273,7 +273,7 @@ struct WinogradLoopsOver {
   }
 
  private:
-  static constexpr bool two_blocks = V::width == winograd_block;  // of output channels in a panel
+  static constexpr bool whole_blocks = V::width == winograd_block;  // in each vector of a panel
 
   // Input channels whose weights are transformed together: with those of a panel, they take 1.1 MiB
   // in F(4x4, 3x3) with AVX-512, a quarter of it with AVX2.
@@ -284,7 +284,7 @@ struct WinogradLoopsOver {
     const float* v;
     std::int64_t v_pitch, in, ins;
     const float* u;
-    std::int64_t u_pitch, u_row;
+    std::int64_t u_pitch, u_row;  // u_row: from one input channel to the next
     bool add = false;
   };
 
@@ -367,6 +367,9 @@ struct WinogradLoopsOver {
     const std::int64_t place =
         to.p * gradient.ins * gradient.outs + to.in * gradient.outs + to.out * winograd_block;
     float* const sums = gradient.sums + place;
+    // With AVX-512 a panel is a whole slab, and the next product adds to the sums of another point.
+    const float* const next =
+        whole_blocks ? sums + gradient.ins * gradient.outs : dy + count * winograd_panel<V>;
     SmallGemm<V>::multiply_block({.a = x,
                                   .b = dy,
                                   .c = sums,
@@ -376,12 +379,11 @@ struct WinogradLoopsOver {
                                   .a_row = 1,
                                   .a_step = winograd_block,
                                   .b_step = winograd_block,
-                                  .b_vector = two_blocks ? count * winograd_block : V::width,
+                                  .b_vector = whole_blocks ? count * winograd_block : V::width,
                                   .c_row = winograd_block,
-                                  .c_vector = two_blocks ? square : V::width,
+                                  .c_vector = whole_blocks ? square : V::width,
                                   .add = true,
-                                  .prefetch = two_blocks ? sums + gradient.ins * gradient.outs
-                                                         : dy + count * winograd_panel<V>});
+                                  .prefetch = next});
   }
 
   // sums: of the tiles, [outs/16][tiles][16].
@@ -412,7 +414,7 @@ constexpr WinogradLoops make_winograd() {
   using Weights = WinogradWeightLoops<V, form>;
   return {.form = form,
           .panel = winograd_panel<V>,
-          .share = 2 * V::width,
+          .min_outs = 2 * V::width,
           .f32 = typed_winograd<F32>(),
           .bf16 = typed_winograd<Bf16>(),
           .conv_scratch = F32::conv_scratch,

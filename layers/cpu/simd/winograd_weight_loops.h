@@ -15,7 +15,7 @@ namespace cnn::layers::cpu {
 inline constexpr std::int64_t winograd_gap = 16;
 
 template <class V>
-inline constexpr std::int64_t winograd_panel = SmallGemm<V>::max_vectors* V::width;
+inline constexpr std::int64_t winograd_panel = V::width* SmallGemm<V>::max_vectors;
 
 template <class V>
 std::int64_t winograd_pitch(std::int64_t count, std::int64_t channels) {

@@ -133,6 +133,27 @@ TEST_P(Choice, ComputesWeightGradientsOfPointwiseConvolutionsItselfWhereThatIsFa
   EXPECT_EQ(provider_of_pointwise(table, {2, 24, 28, 28}, 64), Provider::onednn) << "half a block";
 }
 
+TEST_P(Choice, ComputesPointwiseConvolutionsThatReduceChannelsItself) {
+  KernelTable table;
+  add_kernels(table, {.isa = GetParam().sets()});
+  const ConvAttributes a{.window = {.kernel_h = 1, .kernel_w = 1}};
+  const auto provider = [&](std::int64_t from, std::int64_t to, std::int64_t side) {
+    const TensorDesc x{.shape = {2, from, side, side}, .layout = Layout::nchw16c},
+        y{.shape = {2, to, side, side}, .layout = Layout::nchw16c};
+    const auto forward = table.describe(Conv2d(a), {{x, {.shape = {to, from, 1, 1}}}, {y}});
+    const auto data =
+        table.describe(Conv2dBackwardData(a, y.shape), {{x, {.shape = {from, to, 1, 1}}}, {y}});
+    EXPECT_EQ(forward.value().by, data.value().by);
+    return forward.value().by;
+  };
+  // With AVX2 alone products are the rule for all channels.
+  const Provider others = GetParam().sets().avx512 ? Provider::onednn : Provider::own;
+  EXPECT_EQ(provider(256, 64, 56), Provider::own);
+  EXPECT_EQ(provider(512, 128, 28), Provider::own);
+  EXPECT_EQ(provider(64, 256, 56), others) << "more channels";
+  EXPECT_EQ(provider(512, 128, 14), others) << "small images";
+}
+
 TEST_P(Choice, ComputesPointwiseConvolutionsOfBf16ItselfWhereF32IsFaster) {
   const Isa isa = GetParam().sets();
   if (!computes_bf16(isa)) {

@@ -59,6 +59,8 @@ std::vector<ProductCase> product_cases() {
       {"stride_of_one_pixel", {2, 32, 2, 2}, 32, 2, 2},
       {"epilogue", {2, 48, 3, 11}, 32, 1, 1, DataType::f32, Layout::nhwc, true},
       {"blocked", {2, 48, 3, 11}, 32, 1, 1, DataType::f32, Layout::nchw16c, true},
+      {"blocked_runs", {3, 144, 7, 31}, 112, 1, 1, DataType::f32, Layout::nchw16c, true},
+      {"blocked_stride", {3, 48, 7, 10}, 32, 2, 2, DataType::f32, Layout::nchw16c, true},
       {"bf16", {3, 48, 17, 13}, 80, 1, 1, DataType::bf16, Layout::nchw16c, true},
       {"bf16_slabs", {1, 528, 3, 3}, 272, 1, 1, DataType::bf16, Layout::nchw16c, true},
       {"bf16_stride", {2, 48, 7, 10}, 32, 2, 2, DataType::bf16, Layout::nchw16c, true},
